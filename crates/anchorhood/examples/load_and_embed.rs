@@ -29,10 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     for (file, vector) in files.iter().zip(vectors.rows()) {
         let similar: f32 = vector.iter().zip(vectors.row(0)).map(|(a, b)| a * b).sum();
-        println!(
-            "{file}: {:.3?} …, {similar:.4} like the first",
-            &vector[..4]
-        );
+        println!("{file}: {:.3?} …, {similar:.4} like the first", &vector[..4]);
     }
     Ok(())
 }

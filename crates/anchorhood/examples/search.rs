@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let args = Vec::from_iter(std::env::args().skip(1));
     let [model, folder, query] = args.as_slice() else {
         return Err(
-            "give a run's folder or a checkpoint, a folder of pictures, and a picture".into(),
+            "give a run's folder or a checkpoint, a folder of pictures, and a picture".into()
         );
     };
 
@@ -30,11 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let vector = model.embedder(&device, 1, None)?.embed_file(query)?;
 
     for hit in index.nearest(&vector, 10)? {
-        println!(
-            "{:.4}  {}",
-            hit.similarity,
-            index.picture(hit.index).display()
-        );
+        println!("{:.4}  {}", hit.similarity, index.picture(hit.index).display());
     }
     Ok(())
 }

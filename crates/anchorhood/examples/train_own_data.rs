@@ -55,12 +55,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// A line for what matters; a window or a web page would show the same events.
 fn tell(event: &Event) {
     match event {
-        Event::EpochEnded(e) => println!(
-            "round {} epoch {}: loss {:.3}",
-            e.round,
-            e.epoch + 1,
-            e.loss
-        ),
+        Event::EpochEnded(e) => {
+            println!("round {} epoch {}: loss {:.3}", e.round, e.epoch + 1, e.loss)
+        }
         Event::Evaluated(e) => println!("{:?}: {:.0}%", e.subject, 100.0 * e.accuracy.top1),
         Event::Discovered(d) => println!("round {}: {} anchors", d.round, d.anchors),
         _ => {}

@@ -59,10 +59,7 @@ fn start(count: usize, words: &[OsString]) -> Result<(), Failure> {
     match processes.wait(&stops).map_err(failed)? {
         0 => Ok(()),
         // They have said why.
-        code => Err(Failure {
-            message: None,
-            code,
-        }),
+        code => Err(Failure { message: None, code }),
     }
 }
 

@@ -77,13 +77,8 @@ pub fn train(
     let Command::Train(args) = args.map_err(refused)?.command else {
         unreachable!("the second word is `train`")
     };
-    let trained = commands::train::learn(
-        &args,
-        (began, &args::ranks::Ranks::alone()),
-        own,
-        viewer,
-        stop,
-    )?;
+    let trained =
+        commands::train::learn(&args, (began, &args::ranks::Ranks::alone()), own, viewer, stop)?;
     trained.draw(viewer)?;
     Ok(trained)
 }

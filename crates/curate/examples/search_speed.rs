@@ -45,9 +45,8 @@ fn unit(mut v: Vec<f32>) -> Vec<f32> {
 /// `n` of them; another seed gives others around the same centres.
 fn vectors(n: usize, seed: u64) -> Vec<Vec<f32>> {
     let mut draws = Draws(7);
-    let centres: Vec<Vec<f32>> = (0..CENTRES)
-        .map(|_| unit((0..DIM).map(|_| draws.normal()).collect()))
-        .collect();
+    let centres: Vec<Vec<f32>> =
+        (0..CENTRES).map(|_| unit((0..DIM).map(|_| draws.normal()).collect())).collect();
     let one = |i: usize| {
         let mut draws = Draws(seed.wrapping_mul(1 << 40).wrapping_add(i as u64 * 1000));
         let centre = &centres[draws.next() as usize % CENTRES];
@@ -88,17 +87,10 @@ fn main() {
 
     let device = Device::cpu(threads);
     let buffer = device.upload(&keys).expect("memory");
-    let scan = Scan {
-        dim: DIM,
-        entropy_temperature: None,
-        k: 20,
-        same: false,
-    };
+    let scan = Scan { dim: DIM, entropy_temperature: None, k: 20, same: false };
     let scanned = time(&mut |q| {
         let query = device.upload(q).expect("memory");
-        device
-            .scan(&query, &buffer, &scan, &|_| {})
-            .expect("a scan");
+        device.scan(&query, &buffer, &scan, &|_| {}).expect("a scan");
     });
     println!("the device's scan, k  20     {scanned:8.3} ms");
 

@@ -26,10 +26,7 @@ pub struct VoteOptions {
 impl Default for VoteOptions {
     /// Ten neighbours, since there are few; the paper's τ = 0.07.
     fn default() -> Self {
-        VoteOptions {
-            k: 10,
-            temperature: 0.07,
-        }
+        VoteOptions { k: 10, temperature: 0.07 }
     }
 }
 
@@ -58,9 +55,7 @@ pub fn classify(
 ) -> Result<Vec<Guess>, CurateError> {
     let everybody: Vec<usize> = (0..labels.len()).collect();
     let guess = |_: usize, votes: &[f64], nearest: f32| guess(votes, nearest);
-    votes_on(
-        device, vectors, dim, labels, &everybody, options, progress, &guess,
-    )
+    votes_on(device, vectors, dim, labels, &everybody, options, progress, &guess)
 }
 
 /// Asks the nearest labelled pictures about each of `asked`; `make` is given the number of the
@@ -111,15 +106,10 @@ pub(crate) fn votes_on<T: Send>(
         let voters = found.of(at).iter().zip(found.similarities_of(at));
         let voters = voters.map(|(key, similarity)| (labelled[*key as usize], *similarity));
         let voters = voters.filter(|(voter, _)| *voter != i).take(options.k);
-        let voters: Vec<(u32, f32)> = voters
-            .filter_map(|(voter, similarity)| Some((labels[voter]?, similarity)))
-            .collect();
+        let voters: Vec<(u32, f32)> =
+            voters.filter_map(|(voter, similarity)| Some((labels[voter]?, similarity))).collect();
         let nearest = voters.first().map_or(0.0, |v| v.1);
-        make(
-            i,
-            &shares(&voters, nearest, classes, options.temperature),
-            nearest,
-        )
+        make(i, &shares(&voters, nearest, classes, options.temperature), nearest)
     };
     Ok((0..asked.len()).into_par_iter().map(ask).collect())
 }
@@ -172,10 +162,8 @@ pub fn label_next(
     let mut open: Vec<usize> = (0..labels.len()).filter(|i| labels[*i].is_none()).collect();
     open.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)).then(a.cmp(b)));
     open.truncate(count.saturating_mul(CONSIDERED));
-    let rows: Vec<f32> = open
-        .iter()
-        .flat_map(|i| vectors[i * dim..][..dim].iter().copied())
-        .collect();
+    let rows: Vec<f32> =
+        open.iter().flat_map(|i| vectors[i * dim..][..dim].iter().copied()).collect();
     let mut apart = vec![1.0_f32; open.len()];
     let mut similar = vec![0.0; open.len()];
     let mut chosen = vec![];
@@ -206,14 +194,7 @@ mod tests {
         let vectors = at(&[0.0, 0.1, 0.2, 1.5, 1.6, 1.4, 0.75]);
         let labels = [Some(0), Some(0), None, Some(1), Some(1), None, None];
         let device = Device::cpu(1);
-        let guesses = classify(
-            &device,
-            &vectors,
-            2,
-            &labels,
-            &VoteOptions::default(),
-            &|_| {},
-        );
+        let guesses = classify(&device, &vectors, 2, &labels, &VoteOptions::default(), &|_| {});
         let guesses = guesses.unwrap();
         let classes: Vec<u32> = guesses.iter().map(|g| g.class).collect();
         assert_eq!(classes[..6], [0, 0, 0, 1, 1, 1]);
@@ -229,10 +210,7 @@ mod tests {
     fn nobody_votes_on_himself() {
         let vectors = at(&[0.0, 0.01, 0.02, 2.0]);
         let labels = [Some(0), Some(1), Some(0), Some(1)];
-        let options = VoteOptions {
-            k: 2,
-            ..VoteOptions::default()
-        };
+        let options = VoteOptions { k: 2, ..VoteOptions::default() };
         let guesses = classify(&Device::cpu(1), &vectors, 2, &labels, &options, &|_| {}).unwrap();
         assert_eq!(guesses[1].class, 0);
         assert_eq!(leave_one_out(&labels, &guesses), 0.0);
@@ -244,14 +222,7 @@ mod tests {
         let vectors = at(&[0.0, 3.0, 1.5, 1.5, 1.5, -1.6]);
         let labels = [Some(0), Some(1), None, None, None, None];
         let device = Device::cpu(1);
-        let guesses = classify(
-            &device,
-            &vectors,
-            2,
-            &labels,
-            &VoteOptions::default(),
-            &|_| {},
-        );
+        let guesses = classify(&device, &vectors, 2, &labels, &VoteOptions::default(), &|_| {});
         let next = label_next(&vectors, 2, &labels, &guesses.unwrap(), 2);
         assert!(next.contains(&5), "{next:?}");
     }

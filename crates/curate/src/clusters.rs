@@ -22,11 +22,7 @@ pub struct GraphOptions {
 
 impl Default for GraphOptions {
     fn default() -> Self {
-        GraphOptions {
-            neighbours: 10,
-            above: 0.8,
-            least: 3,
-        }
+        GraphOptions { neighbours: 10, above: 0.8, least: 3 }
     }
 }
 

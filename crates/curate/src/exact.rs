@@ -57,10 +57,7 @@ pub(crate) fn nearest_among(
     let arch = Arch::new();
     let hit = |index: u32| {
         let row = &vectors[index as usize * dim..][..dim];
-        Hit {
-            index: index as usize,
-            similarity: arch.dispatch(|| dot(row, query)),
-        }
+        Hit { index: index as usize, similarity: arch.dispatch(|| dot(row, query)) }
     };
     best_of(members.map(hit), k)
 }
@@ -113,15 +110,8 @@ mod tests {
             let query = drawn(1, dim, 1);
             let device = Device::cpu(1);
             let upload = |v: &[f32]| device.upload(v).unwrap();
-            let scan = Scan {
-                dim,
-                entropy_temperature: None,
-                k,
-                same: false,
-            };
-            let found = device
-                .scan(&upload(&query), &upload(&keys), &scan, &|_| {})
-                .unwrap();
+            let scan = Scan { dim, entropy_temperature: None, k, same: false };
+            let found = device.scan(&upload(&query), &upload(&keys), &scan, &|_| {}).unwrap();
             let found = found.neighbours;
             let hits = nearest(&keys, dim, &query, k);
             assert_eq!(hits.len(), k.min(n));

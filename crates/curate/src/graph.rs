@@ -18,12 +18,7 @@ pub fn components(
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<Vec<usize>>, CurateError> {
     let n = vectors.len() / dim;
-    let scan = Scan {
-        dim,
-        entropy_temperature: None,
-        k,
-        same: true,
-    };
+    let scan = Scan { dim, entropy_temperature: None, k, same: true };
     let rows = device.upload(vectors)?;
     let found = device.scan(&rows, &rows, &scan, progress)?.neighbours;
     let mut sets = Sets::new(n);

@@ -75,12 +75,7 @@ pub fn measure_recall(
         asked += truth.len();
         tried += 1;
     }
-    Recall {
-        share: hits as f64 / asked.max(1) as f64,
-        k,
-        queries: tried,
-        probes,
-    }
+    Recall { share: hits as f64 / asked.max(1) as f64, k, queries: tried, probes }
 }
 
 #[cfg(test)]

@@ -57,14 +57,11 @@ pub fn classify_logistic(
         )));
     }
     let rows = Centred::new(vectors, dim);
-    let labelled: Vec<(usize, u32)> = (0..labels.len())
-        .filter_map(|i| Some((i, labels[i]?)))
-        .collect();
+    let labelled: Vec<(usize, u32)> =
+        (0..labels.len()).filter_map(|i| Some((i, labels[i]?))).collect();
     let all = Regression::fit(&rows, &labelled, options, None);
-    let mut guesses: Vec<Guess> = (0..labels.len())
-        .into_par_iter()
-        .map(|i| all.guess(&rows, i, votes[i].nearest))
-        .collect();
+    let mut guesses: Vec<Guess> =
+        (0..labels.len()).into_par_iter().map(|i| all.guess(&rows, i, votes[i].nearest)).collect();
     let fold = folds(&labelled);
     for part in 0..FOLDS {
         let (out, others): (Vec<_>, Vec<_>) = (0..labelled.len()).partition(|at| fold[*at] == part);
@@ -114,20 +111,13 @@ impl<'a> Centred<'a> {
         }
         let about_mean = squares - mean.iter().map(|m| m * m).sum::<f64>();
         let scale = (SQUARE / about_mean.max(1e-9)).sqrt();
-        Centred {
-            vectors,
-            dim,
-            mean,
-            scale,
-        }
+        Centred { vectors, dim, mean, scale }
     }
 
     fn row(&self, i: usize) -> Vec<f64> {
         let row = &self.vectors[i * self.dim..][..self.dim];
         let about = row.iter().zip(&self.mean);
-        about
-            .map(|(v, m)| (f64::from(*v) - m) * self.scale)
-            .collect()
+        about.map(|(v, m)| (f64::from(*v) - m) * self.scale).collect()
     }
 }
 
@@ -212,9 +202,7 @@ fn gradient(examples: &[(Vec<f64>, usize)], weights: &[Vec<f64>], c: f64) -> Vec
             let mut shares = softmax(weights, row);
             shares[*class] -= 1.0;
             for (sum, share) in sum.iter_mut().zip(shares) {
-                sum.iter_mut()
-                    .zip(row)
-                    .for_each(|(s, v)| *s += c * share * v);
+                sum.iter_mut().zip(row).for_each(|(s, v)| *s += c * share * v);
             }
         }
         sum
@@ -275,11 +263,7 @@ fn minimise(examples: &[(Vec<f64>, usize)], begin: Vec<Vec<f64>>, c: f64) -> Vec
             true => 1.0,
             false => (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt()) / 2.0,
         };
-        let keep = if uphill {
-            0.0
-        } else {
-            (momentum - 1.0) / later
-        };
+        let keep = if uphill { 0.0 } else { (momentum - 1.0) / later };
         ahead = combined(&next, &moved, keep);
         (weights, momentum) = (next, later);
     }
@@ -298,46 +282,26 @@ mod tests {
     use super::*;
 
     fn votes(n: usize) -> Vec<Guess> {
-        let guess = Guess {
-            class: 0,
-            confidence: 1.0,
-            second: None,
-            nearest: 0.5,
-        };
+        let guess = Guess { class: 0, confidence: 1.0, second: None, nearest: 0.5 };
         vec![guess; n]
     }
 
     /// The loss whose gradient is followed.
     fn loss(examples: &[(Vec<f64>, usize)], weights: &[Vec<f64>], c: f64) -> f64 {
-        let fit = examples
-            .iter()
-            .map(|(row, class)| -softmax(weights, row)[*class].ln());
-        let squares = weights
-            .iter()
-            .flat_map(|w| &w[..w.len() - 1])
-            .map(|w| w * w);
+        let fit = examples.iter().map(|(row, class)| -softmax(weights, row)[*class].ln());
+        let squares = weights.iter().flat_map(|w| &w[..w.len() - 1]).map(|w| w * w);
         c * fit.sum::<f64>() + squares.sum::<f64>() / 2.0
     }
 
     fn examples() -> Vec<(Vec<f64>, usize)> {
-        let rows = [
-            [0.5, 1.0],
-            [1.5, -1.0],
-            [-1.0, 0.3],
-            [-0.7, -2.0],
-            [0.1, 0.2],
-        ];
+        let rows = [[0.5, 1.0], [1.5, -1.0], [-1.0, 0.3], [-0.7, -2.0], [0.1, 0.2]];
         let rows = rows.map(|[a, b]| vec![a, b, 1.0]);
         rows.into_iter().zip([0, 0, 1, 2, 1]).collect()
     }
 
     #[test]
     fn the_gradient_is_that_of_the_loss() {
-        let weights = vec![
-            vec![0.3, -0.2, 0.1],
-            vec![-0.5, 0.4, 0.0],
-            vec![0.2, 0.1, -0.3],
-        ];
+        let weights = vec![vec![0.3, -0.2, 0.1], vec![-0.5, 0.4, 0.0], vec![0.2, 0.1, -0.3]];
         let slope = gradient(&examples(), &weights, 0.7);
         for class in 0..3 {
             for at in 0..3 {
@@ -360,10 +324,7 @@ mod tests {
         let without_bias =
             |w: &[Vec<f64>]| -> Vec<f64> { w.iter().flat_map(|w| w[..2].to_vec()).collect() };
         let (ours, other) = (without_bias(&weights), without_bias(&again));
-        assert!(
-            ours.iter().zip(&other).all(near),
-            "from anywhere: {ours:?} {other:?}"
-        );
+        assert!(ours.iter().zip(&other).all(near), "from anywhere: {ours:?} {other:?}");
         let slope = gradient(&examples(), &weights, 2.0);
         assert!(slope.iter().flatten().all(|s| s.abs() < 1e-3), "{slope:?}");
         let least = loss(&examples(), &weights, 2.0);
@@ -387,9 +348,8 @@ mod tests {
         let found = of(&[[a, a], [b, -b]]);
         assert!((9.0..=10.0).contains(&found), "{found}");
         assert_eq!(of(&[[1.0, -1.0]]), 2.0, "across the first direction");
-        let many: Vec<[f64; 2]> = (0..40)
-            .map(|i| [f64::from(i).sin(), f64::from(i).cos()])
-            .collect();
+        let many: Vec<[f64; 2]> =
+            (0..40).map(|i| [f64::from(i).sin(), f64::from(i).cos()]).collect();
         let found = of(&many);
         assert!((20.0..25.0).contains(&found), "half of the trace: {found}");
     }
@@ -397,14 +357,7 @@ mod tests {
     #[test]
     fn labels_spread_along_what_tells_classes_apart() {
         // The second value is noise as large as the first; the first tells.
-        let rows = [
-            [0.6, 0.8],
-            [0.6, -0.8],
-            [-0.6, 0.8],
-            [-0.6, -0.8],
-            [0.8, 0.6],
-            [-0.8, -0.6],
-        ];
+        let rows = [[0.6, 0.8], [0.6, -0.8], [-0.6, 0.8], [-0.6, -0.8], [0.8, 0.6], [-0.8, -0.6]];
         let vectors: Vec<f32> = rows.concat();
         let labels = [Some(3), Some(3), Some(7), Some(7), None, None];
         let guesses =

@@ -25,27 +25,18 @@ impl Luma {
             ((299 * r + 587 * g + 114 * b + 500) / 1000) as u8
         };
         let (colours, _) = rgb.as_chunks::<3>();
-        Luma {
-            rows,
-            columns,
-            pixels: colours.iter().map(grey).collect(),
-        }
+        Luma { rows, columns, pixels: colours.iter().map(grey).collect() }
     }
 
     /// As other rows and columns, each a mean over what it covers; the shape may change.
     pub fn resized(&self, rows: usize, columns: usize) -> Vec<f32> {
         let mut narrow = vec![0.0; self.rows * columns];
         let across = spans(self.columns, columns);
-        for (row, out) in self
-            .pixels
-            .chunks_exact(self.columns)
-            .zip(narrow.chunks_exact_mut(columns))
+        for (row, out) in
+            self.pixels.chunks_exact(self.columns).zip(narrow.chunks_exact_mut(columns))
         {
             for (out, span) in out.iter_mut().zip(&across) {
-                *out = span
-                    .iter()
-                    .map(|(at, share)| f32::from(row[*at]) * share)
-                    .sum();
+                *out = span.iter().map(|(at, share)| f32::from(row[*at]) * share).sum();
             }
         }
         let mut out = vec![0.0; rows * columns];
@@ -87,19 +78,12 @@ mod tests {
 
     #[test]
     fn means_over_what_is_covered() {
-        let luma = Luma {
-            rows: 2,
-            columns: 3,
-            pixels: vec![0, 30, 60, 100, 130, 160],
-        };
+        let luma = Luma { rows: 2, columns: 3, pixels: vec![0, 30, 60, 100, 130, 160] };
         assert_eq!(luma.resized(2, 3), [0.0, 30.0, 60.0, 100.0, 130.0, 160.0]);
         assert_eq!(luma.resized(1, 3), [50.0, 80.0, 110.0]);
         let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-3);
         assert!(close(&luma.resized(1, 2), &[60.0, 100.0]));
-        assert!(close(
-            &luma.resized(2, 6)[..6],
-            &[0.0, 0.0, 30.0, 30.0, 60.0, 60.0]
-        ));
+        assert!(close(&luma.resized(2, 6)[..6], &[0.0, 0.0, 30.0, 30.0, 60.0, 60.0]));
     }
 
     #[test]

@@ -15,12 +15,7 @@ pub fn outlier_scores(
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<f32>, CurateError> {
     let n = vectors.len() / dim;
-    let scan = Scan {
-        dim,
-        entropy_temperature: None,
-        k: k.min(n.saturating_sub(1)),
-        same: true,
-    };
+    let scan = Scan { dim, entropy_temperature: None, k: k.min(n.saturating_sub(1)), same: true };
     if scan.k == 0 {
         return Err(CurateError::Impossible(format!(
             "{n} pictures and {k} neighbours: an outlier takes at least 2 and 1"

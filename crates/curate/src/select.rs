@@ -55,15 +55,13 @@ pub fn select(
 fn choose(vectors: &[f32], dim: usize, i: usize, nearest: &mut [f32]) {
     let row = &vectors[i * dim..][..dim];
     let blocks = vectors.par_chunks(BLOCK * dim);
-    blocks
-        .zip(nearest.par_chunks_mut(BLOCK))
-        .for_each(|(rows, nearest)| {
-            let mut similar = vec![0.0; nearest.len()];
-            dot_products(rows, dim, row, &mut similar);
-            for (nearest, similar) in nearest.iter_mut().zip(similar) {
-                *nearest = nearest.max(similar);
-            }
-        });
+    blocks.zip(nearest.par_chunks_mut(BLOCK)).for_each(|(rows, nearest)| {
+        let mut similar = vec![0.0; nearest.len()];
+        dot_products(rows, dim, row, &mut similar);
+        for (nearest, similar) in nearest.iter_mut().zip(similar) {
+            *nearest = nearest.max(similar);
+        }
+    });
     nearest[i] = f32::INFINITY;
 }
 
@@ -78,9 +76,7 @@ fn farthest(nearest: &[f32]) -> Option<usize> {
 fn medoid(vectors: &[f32], dim: usize) -> Option<usize> {
     let mut sum = vec![0.0_f64; dim];
     for row in vectors.chunks_exact(dim) {
-        sum.iter_mut()
-            .zip(row)
-            .for_each(|(s, v)| *s += f64::from(*v));
+        sum.iter_mut().zip(row).for_each(|(s, v)| *s += f64::from(*v));
     }
     let product =
         |row: &[f32]| -> f64 { row.iter().zip(&sum).map(|(v, s)| f64::from(*v) * s).sum() };

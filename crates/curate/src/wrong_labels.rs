@@ -39,14 +39,11 @@ pub fn wrong_labels(
     options: &VoteOptions,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<WrongLabel>, CurateError> {
-    let labelled: Vec<(usize, u32)> = (0..labels.len())
-        .filter_map(|i| Some((i, labels[i]?)))
-        .collect();
+    let labelled: Vec<(usize, u32)> =
+        (0..labels.len()).filter_map(|i| Some((i, labels[i]?))).collect();
     let asked: Vec<usize> = labelled.iter().map(|(i, _)| *i).collect();
     let keep = |_: usize, shares: &[f64], _: f32| shares.to_vec();
-    let votes = votes_on(
-        device, vectors, dim, labels, &asked, options, progress, &keep,
-    )?;
+    let votes = votes_on(device, vectors, dim, labels, &asked, options, progress, &keep)?;
     let usual = usual_shares(&labelled, &votes);
     let mut found = vec![];
     for ((picture, given), shares) in labelled.iter().zip(&votes) {
@@ -67,9 +64,7 @@ pub fn wrong_labels(
     let margin = |w: &WrongLabel| w.likely_share - w.given_share;
     found.sort_by(|a, b| {
         let confident = b.confident.cmp(&a.confident);
-        confident
-            .then(margin(b).total_cmp(&margin(a)))
-            .then(a.picture.cmp(&b.picture))
+        confident.then(margin(b).total_cmp(&margin(a))).then(a.picture.cmp(&b.picture))
     });
     Ok(found)
 }
@@ -83,9 +78,7 @@ fn usual_shares(labelled: &[(usize, u32)], votes: &[Vec<f64>]) -> Vec<f64> {
         *sum += shares[*given as usize];
         *count += 1.0;
     }
-    sums.iter()
-        .map(|(sum, count)| sum / f64::max(*count, 1.0))
-        .collect()
+    sums.iter().map(|(sum, count)| sum / f64::max(*count, 1.0)).collect()
 }
 
 #[cfg(test)]
@@ -99,15 +92,9 @@ mod tests {
         let angles = [0.0_f32, 0.1, 0.2, 0.15, 0.05, 2.0, 2.1, 2.2, 2.05, 1.1];
         let labels = [0, 0, 0, 1, 0, 1, 1, 1, 1, 0].map(Some);
         let vectors: Vec<f32> = angles.iter().flat_map(|a| [a.cos(), a.sin()]).collect();
-        let options = VoteOptions {
-            k: 4,
-            temperature: 0.2,
-        };
+        let options = VoteOptions { k: 4, temperature: 0.2 };
         let found = wrong_labels(&Device::cpu(1), &vectors, 2, &labels, &options, &|_| {}).unwrap();
-        assert_eq!(
-            (found[0].picture, found[0].given, found[0].likely),
-            (3, 1, 0)
-        );
+        assert_eq!((found[0].picture, found[0].given, found[0].likely), (3, 1, 0));
         assert!(found[0].confident && found[0].likely_share > 0.9);
         assert!(found.len() <= 2, "{found:?}");
         let unlabelled = labels.map(|_| None);

@@ -28,10 +28,7 @@ struct Case {
 fn main() -> std::io::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".into());
     std::fs::create_dir_all(&folder)?;
-    let usual = Augmentation {
-        flip: 0.5,
-        ..Augmentation::default()
-    };
+    let usual = Augmentation { flip: 0.5, ..Augmentation::default() };
     let strip = Augmentation {
         crop_scale: (1.0, 1.0), // never fits: the centre is taken
         ..usual
@@ -48,26 +45,11 @@ fn main() -> std::io::Result<()> {
         view: 0,
     };
     // As a second view of several methods.
-    let second = Augmentation {
-        jitter: 0.8,
-        blur: 0.5,
-        solarise: 0.2,
-        ..usual
-    };
-    let blurred = Augmentation {
-        blur: 1.0,
-        ..second
-    };
-    let wide = Augmentation {
-        blur_sigma: (0.1, 10.0),
-        ..blurred
-    };
+    let second = Augmentation { jitter: 0.8, blur: 0.5, solarise: 0.2, ..usual };
+    let blurred = Augmentation { blur: 1.0, ..second };
+    let wide = Augmentation { blur_sigma: (0.1, 10.0), ..blurred };
     let of_view = |view, case: Case| Case { view, ..case };
-    let few = |pictures, case: Case| Case {
-        pictures,
-        batch: pictures / 2,
-        ..case
-    };
+    let few = |pictures, case: Case| Case { pictures, batch: pictures / 2, ..case };
     let cases = [
         case("usual", usual, (32, 32), 3),
         case("none", Augmentation::none(), (32, 32), 3),
@@ -120,9 +102,7 @@ fn words(case: &Case) -> Vec<u8> {
     out.extend(kernel.words());
     out.extend(&order);
     out.extend(
-        bytes
-            .chunks_exact(4)
-            .map(|b| u32::from_le_bytes(b.try_into().expect("four bytes"))),
+        bytes.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().expect("four bytes"))),
     );
     let mut values = vec![];
     for index in &order[case.step * case.batch..][..case.batch] {
@@ -133,16 +113,7 @@ fn words(case: &Case) -> Vec<u8> {
         out.extend([p.order, p.grey, p.flip, p.blur.to_bits(), p.solarise]);
         let mut seen = vec![0.0; h * w * 3];
         let picture = &bytes[*index as usize * h * w * 3..][..h * w * 3];
-        augment(
-            picture,
-            [h, w],
-            [h, w],
-            &case.how,
-            &draws,
-            MEAN,
-            STD,
-            &mut seen,
-        );
+        augment(picture, [h, w], [h, w], &case.how, &draws, MEAN, STD, &mut seen);
         for pixel in seen.chunks_exact(3) {
             values.extend(pixel);
             values.extend(std::iter::repeat_n(0.0, case.channels as usize - 3));

@@ -70,18 +70,11 @@ impl CheckReport {
     }
 
     fn count(&mut self, name: &'static str, found: usize, expected: Option<usize>) {
-        self.splits.push(SplitCount {
-            name,
-            found,
-            expected,
-        });
+        self.splits.push(SplitCount { name, found, expected });
     }
 
     fn problem(&mut self, file: impl Into<String>, what: impl Into<String>) {
-        self.problems.push(Problem {
-            file: file.into(),
-            what: what.into(),
-        });
+        self.problems.push(Problem { file: file.into(), what: what.into() });
     }
 
     /// An error names its file first; here the file has a place of its own.
@@ -107,12 +100,7 @@ pub fn check(spec: &str, progress: &Progress) -> Result<CheckReport, DataError> 
         }
         FoundSet::ImageNet(folder) => {
             let listed = imagenet::list(folder);
-            Ok(check_listed(
-                &crate::sets::IMAGENET,
-                folder,
-                listed,
-                progress,
-            ))
+            Ok(check_listed(&crate::sets::IMAGENET, folder, listed, progress))
         }
         FoundSet::Folder(folder) => {
             let mut report = CheckReport::new("a folder of pictures", folder);
@@ -120,16 +108,10 @@ pub fn check(spec: &str, progress: &Progress) -> Result<CheckReport, DataError> 
             if listing.train.files.is_empty() {
                 return Err(listing.empty());
             }
-            for kind in listing
-                .report
-                .passed_over
-                .iter()
-                .filter(|k| k.why.is_some())
-            {
-                report.warnings.push(Problem {
-                    file: folder.display().to_string(),
-                    what: kind.to_string(),
-                });
+            for kind in listing.report.passed_over.iter().filter(|k| k.why.is_some()) {
+                report
+                    .warnings
+                    .push(Problem { file: folder.display().to_string(), what: kind.to_string() });
             }
             one_sided_classes(&listing, &mut report);
             check_files(&listing, None, &mut report, progress);
@@ -187,12 +169,8 @@ fn archive_sum(path: &Path) -> Result<Option<String>, DataError> {
         return Ok(None);
     };
     let sum = md5_of(path).map_err(|e| DataError::io(path, e))?;
-    Ok((sum != archive.md5).then(|| {
-        format!(
-            "expected the MD5 sum {}, found {sum}; fetch it again",
-            archive.md5
-        )
-    }))
+    Ok((sum != archive.md5)
+        .then(|| format!("expected the MD5 sum {}, found {sum}; fetch it again", archive.md5)))
 }
 
 /// MD5 of a file's bytes, in hexadecimal.
@@ -337,10 +315,8 @@ fn one_sided_classes(listing: &Listing, report: &mut CheckReport) {
 fn check_pack(path: &Path, progress: &Progress) -> Result<CheckReport, DataError> {
     let pack = Pack::open(path)?;
     let parts = &pack.index.parts;
-    let words = format!(
-        "a packed set ({}, {}×{})",
-        pack.index.name, pack.index.size, pack.index.size
-    );
+    let words =
+        format!("a packed set ({}, {}×{})", pack.index.name, pack.index.size, pack.index.size);
     let mut report = CheckReport::new(&words, path);
     let total = parts.iter().map(|p| p.readable()).sum();
     let done = AtomicUsize::new(0);
@@ -353,10 +329,7 @@ fn check_pack(path: &Path, progress: &Progress) -> Result<CheckReport, DataError
         report.count(name, part.readable(), expected);
         for entry in &part.entries {
             if let Err(why) = &entry.pixels {
-                report.problem(
-                    &entry.name,
-                    format!("could not be read when it was packed: {why}"),
-                );
+                report.problem(&entry.name, format!("could not be read when it was packed: {why}"));
             }
         }
     }

@@ -125,10 +125,7 @@ mod tests {
         let ([rows, columns], pixels) = parse(&slot);
         assert_eq!([rows, columns], [39, 58]);
         let row = &pixels[rows / 2 * columns * 3..][..columns * 3];
-        assert_eq!(
-            (&row[..3], &row[columns * 3 - 3..]),
-            (&[255, 0, 0][..], &[0, 0, 255][..])
-        );
+        assert_eq!((&row[..3], &row[columns * 3 - 3..]), (&[255, 0, 0][..], &[0, 0, 255][..]));
         let small = Picture::from_rgb(40, 40, vec![9; 40 * 40 * 3]).unwrap();
         fill(&small, 32, &mut slot).unwrap();
         assert_eq!(parse(&slot).0, [32, 32]);

@@ -34,9 +34,7 @@ fn check(width: u32, height: u32, rgb: &[u8]) -> Result<(), String> {
     let (bytes, whole) = (rgb.len() as u64, u64::from(width) * u64::from(height) * 3);
     match bytes == whole {
         true => Ok(()),
-        false => Err(format!(
-            "{bytes} bytes do not make a picture of {width}×{height}×3"
-        )),
+        false => Err(format!("{bytes} bytes do not make a picture of {width}×{height}×3")),
     }
 }
 

@@ -43,12 +43,7 @@ mod tests {
 
     #[test]
     fn parts_of_batches_are_those_of_the_whole_and_no_more_is_kept() {
-        let part = |part| EpochOrder {
-            seed: 3,
-            pictures: 50,
-            batch: 8,
-            part,
-        };
+        let part = |part| EpochOrder { seed: 3, pictures: 50, batch: 8, part };
         let whole = part(0..8).of(2);
         let parts = [part(0..3).of(2), part(3..8).of(2)];
         for (number, batch) in whole.chunks_exact(8).enumerate() {

@@ -80,9 +80,7 @@ impl Labels {
         let classes: BTreeSet<&str> = names.iter().map(AsRef::as_ref).collect();
         let classes: Vec<String> = classes.into_iter().map(str::to_owned).collect();
         let number = |name: &N| classes.binary_search_by(|c| c.as_str().cmp(name.as_ref()));
-        let values = names
-            .iter()
-            .map(|n| number(n).expect("collected above") as u32);
+        let values = names.iter().map(|n| number(n).expect("collected above") as u32);
         Labels::new(values.collect(), classes.clone())
     }
 
@@ -97,11 +95,7 @@ impl Labels {
 
 impl From<Pictures> for Split {
     fn from(pictures: Pictures) -> Self {
-        Split {
-            pictures,
-            labels: None,
-            names: vec![],
-        }
+        Split { pictures, labels: None, names: vec![] }
     }
 }
 
@@ -117,23 +111,16 @@ impl Split {
         }
         let classes = labels.classes().len();
         if let Some(v) = labels.values().iter().find(|v| **v as usize >= classes) {
-            return Err(unfit(format!(
-                "label {v} has no name among {classes} classes"
-            )));
+            return Err(unfit(format!("label {v} has no name among {classes} classes")));
         }
-        Ok(Split {
-            labels: Some(labels),
-            ..self
-        })
+        Ok(Split { labels: Some(labels), ..self })
     }
 
     /// With a name for each picture, to find it again by.
     pub fn named(self, names: Vec<String>) -> Result<Self, DataError> {
         let (count, pictures) = (names.len(), self.pictures.len());
         if count != pictures {
-            return Err(unfit(format!(
-                "{count} names for {pictures} pictures; give one for each"
-            )));
+            return Err(unfit(format!("{count} names for {pictures} pictures; give one for each")));
         }
         Ok(Split { names, ..self })
     }
@@ -210,14 +197,9 @@ impl Dataset {
             true => Some(&self.train),
             false => self.test.as_ref(),
         };
-        let test = tested_from
-            .zip(choice.test)
-            .map(|(of, test)| at_size(of.subset(&test)));
+        let test = tested_from.zip(choice.test).map(|(of, test)| at_size(of.subset(&test)));
         let data = Dataset::new(self.name, at_size(self.train.subset(&choice.train))?);
-        let data = Dataset {
-            test: test.transpose()?,
-            ..data
-        };
+        let data = Dataset { test: test.transpose()?, ..data };
         match options.validation {
             Some(pictures) => data.validated_on(pictures, options.seed),
             None => Ok(data),
@@ -229,9 +211,7 @@ fn check_size(height: usize, width: usize) -> Result<(), DataError> {
     if (1..=4096).contains(&height) && (1..=4096).contains(&width) {
         return Ok(());
     }
-    Err(unfit(format!(
-        "pictures of {height}×{width} are not between 1 and 4096 pixels a side"
-    )))
+    Err(unfit(format!("pictures of {height}×{width} are not between 1 and 4096 pixels a side")))
 }
 
 fn unfit(why: String) -> DataError {
@@ -283,10 +263,7 @@ mod tests {
         let test = Split::from(counted(2)).labelled(Labels::from_names(["a", "c"]));
         let data = Dataset::new("mine", train.unwrap());
         let data = data.with_test(test.unwrap()).unwrap();
-        let (train, test) = (
-            data.train.labels.unwrap(),
-            data.test.unwrap().labels.unwrap(),
-        );
+        let (train, test) = (data.train.labels.unwrap(), data.test.unwrap().labels.unwrap());
         assert_eq!(train.classes(), ["a", "b", "c"]);
         assert_eq!(train.classes(), test.classes());
         assert_eq!((train.values(), test.values()), (&[1, 2][..], &[0, 2][..]));
@@ -297,22 +274,14 @@ mod tests {
         let labels = Labels::from_names((0..50).map(|i| ["even", "odd"][i % 2]));
         let split = Split::from(counted(50)).labelled(labels).unwrap();
         let data = |options| Dataset::new("mine", split.clone()).with_options(&options);
-        let options = LoadOptions {
-            held_out: 0.2,
-            size: Some(3),
-            limit: Some(30),
-            ..LoadOptions::default()
-        };
+        let options =
+            LoadOptions { held_out: 0.2, size: Some(3), limit: Some(30), ..LoadOptions::default() };
         let held_out = data(options.clone()).unwrap();
         let test = held_out.test.unwrap();
         let counts = (held_out.train.pictures.len(), test.pictures.len());
         assert_eq!(counts, (30, 10));
         assert_eq!(test.pictures.height(), 3);
-        let validated = data(LoadOptions {
-            validation: Some(5),
-            limit: None,
-            ..options
-        });
+        let validated = data(LoadOptions { validation: Some(5), limit: None, ..options });
         assert_eq!(validated.unwrap().test.unwrap().pictures.len(), 5);
         let bare = Dataset::new("mine", counted(50)).with_options(&LoadOptions::default());
         assert!(bare.unwrap().test.is_none(), "nothing to judge by");
@@ -325,10 +294,7 @@ mod tests {
         let picture = Picture::from_rgb(4, 2, row.repeat(2)).unwrap();
         let square = Pictures::squares(2, &[picture]).unwrap();
         assert_eq!(square.raw(), [[0; 3], [255; 3]].concat().repeat(2));
-        let small = Pictures::new(4, 4, vec![7; 96])
-            .unwrap()
-            .resized(2)
-            .unwrap();
+        let small = Pictures::new(4, 4, vec![7; 96]).unwrap().resized(2).unwrap();
         assert_eq!(small.raw(), [7; 24]);
     }
 }

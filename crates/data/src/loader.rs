@@ -117,17 +117,11 @@ impl Loader {
         queue: usize,
     ) -> Result<Self, DataError> {
         if feed.batch == 0 {
-            return Err(DataError::BadOption {
-                option: "batch",
-                why: "must be at least 1".into(),
-            });
+            return Err(DataError::BadOption { option: "batch", why: "must be at least 1".into() });
         }
         let batches_per_epoch = feed.pictures.len() / feed.batch;
         if batches_per_epoch == 0 {
-            return Err(DataError::TooFewPictures {
-                have: feed.pictures.len(),
-                batch: feed.batch,
-            });
+            return Err(DataError::TooFewPictures { have: feed.pictures.len(), batch: feed.batch });
         }
         let first = epoch * batches_per_epoch as u64 + number as u64;
         let shared = Arc::new(Shared {
@@ -154,20 +148,15 @@ impl Loader {
             room: Condvar::new(),
             ready: Condvar::new(),
         });
-        let mut loader = Loader {
-            shared,
-            threads: Vec::new(),
-        };
+        let mut loader = Loader { shared, threads: Vec::new() };
         for i in 0..threads.max(1) {
             let shared = Arc::clone(&loader.shared);
             let thread = std::thread::Builder::new().name(format!("loader-{i}"));
             let thread = thread.spawn(move || shared.run());
-            loader
-                .threads
-                .push(thread.map_err(|e| DataError::BadOption {
-                    option: "loader threads",
-                    why: format!("a thread could not be started: {e}"),
-                })?);
+            loader.threads.push(thread.map_err(|e| DataError::BadOption {
+                option: "loader threads",
+                why: format!("a thread could not be started: {e}"),
+            })?);
         }
         Ok(loader)
     }
@@ -217,9 +206,7 @@ impl Drop for Loader {
 }
 
 fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-    condition
-        .wait(state)
-        .unwrap_or_else(PoisonError::into_inner)
+    condition.wait(state).unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a thread does next.
@@ -270,12 +257,7 @@ impl Shared {
         state.orders.retain(|&e, _| e >= epoch);
         let mut batch = state.spare.pop().unwrap_or_default();
         (batch.epoch, batch.number) = (epoch, number);
-        Some(Job {
-            ticket,
-            batch,
-            order,
-            after,
-        })
+        Some(Job { ticket, batch, order, after })
     }
 }
 
@@ -291,10 +273,7 @@ impl Work {
         let own = &order[batch.number * self.count()..][..self.count()];
         batch.indices.clear();
         batch.indices.extend_from_slice(own);
-        let (one, item) = (
-            self.feed.pictures.picture_len(),
-            self.feed.pictures.item_len(),
-        );
+        let (one, item) = (self.feed.pictures.picture_len(), self.feed.pictures.item_len());
         let views = self.feed.views.count();
         batch.pixels.resize(views * self.count() * one, 0.0);
         if self.feed.pictures.is_resident() {
@@ -433,16 +412,9 @@ mod tests {
     #[test]
     fn views_follow_each_other() {
         let usual = Augmentation::default();
-        let other = Augmentation {
-            blur: 1.0,
-            solarise: 0.5,
-            ..usual
-        };
+        let other = Augmentation { blur: 1.0, solarise: 0.5, ..usual };
         let settings = [usual, other, usual];
-        let feed = Feed {
-            views: Views::new(settings.to_vec()).unwrap(),
-            ..feed(20, 5)
-        };
+        let feed = Feed { views: Views::new(settings.to_vec()).unwrap(), ..feed(20, 5) };
         let pictures = pictures(20);
         let plain = loader(20, 1, 5, 0, 0);
         let several = Loader::start(feed, 2, 3).unwrap();
@@ -513,10 +485,7 @@ mod tests {
     fn too_few_pictures_are_an_error() {
         let start = |batch| Loader::start(feed(5, batch), 1, 1).err();
         let message = start(6).unwrap().to_string();
-        assert!(
-            message.contains("5 pictures do not fill a batch of 6"),
-            "{message}"
-        );
+        assert!(message.contains("5 pictures do not fill a batch of 6"), "{message}");
         assert!(start(0).is_some());
     }
 
@@ -528,9 +497,7 @@ mod tests {
             let mut state = loader.shared.lock();
             // An order too short for its batches makes the thread panic.
             for epoch in 0..100 {
-                state
-                    .orders
-                    .insert(epoch, Arc::new(OnceLock::from(Vec::new())));
+                state.orders.insert(epoch, Arc::new(OnceLock::from(Vec::new())));
             }
         }
         for _ in 0..100 {

@@ -72,9 +72,7 @@ fn of_groups(groups: &str) -> Option<u64> {
 
 /// Bytes that the process may address, where that is limited (`ulimit -v`).
 fn address_space(limits: &str) -> Option<u64> {
-    let line = limits
-        .lines()
-        .find(|l| l.starts_with("Max address space"))?;
+    let line = limits.lines().find(|l| l.starts_with("Max address space"))?;
     line.split_whitespace().nth(3)?.parse().ok()
 }
 
@@ -89,10 +87,7 @@ mod tests {
         assert_eq!(figure("MemTotal: 5 kB", "MemAvailable:"), None);
         let limits = "Max stack size   8388608  unlimited  bytes\nMax address space         4096000000           unlimited            bytes\n";
         assert_eq!(address_space(limits), Some(4_096_000_000));
-        assert_eq!(
-            address_space("Max address space  unlimited  unlimited  bytes"),
-            None
-        );
+        assert_eq!(address_space("Max address space  unlimited  unlimited  bytes"), None);
         let host = host_memory();
         assert!(for_pictures() > 0 && host.free > 1 << 20 && host.total >= host.free);
     }

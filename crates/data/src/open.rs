@@ -11,9 +11,8 @@ use crate::{
 };
 
 /// Names of the data sets that need no path.
-pub const NAMES: [&str; 7] = [
-    "shapes", "cifar10", "cifar100", "svhn", "imagenet", "cub200", "dogs",
-];
+pub const NAMES: [&str; 7] =
+    ["shapes", "cifar10", "cifar100", "svhn", "imagenet", "cub200", "dogs"];
 
 /// Called with how many of how many pictures have been read.
 pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
@@ -71,12 +70,7 @@ impl Default for LoadOptions {
 
 impl LoadOptions {
     fn check(&self) -> Result<(), DataError> {
-        let bad = |option, why: &str| {
-            Err(DataError::BadOption {
-                option,
-                why: why.into(),
-            })
-        };
+        let bad = |option, why: &str| Err(DataError::BadOption { option, why: why.into() });
         if self.size.is_some_and(|size| !(4..=1024).contains(&size)) {
             return bad("size", "must be between 4 and 1024");
         }
@@ -144,17 +138,11 @@ pub(crate) fn find(spec: &str) -> Result<FoundSet, DataError> {
     if !path.exists() {
         return Err(match spec.contains(['/', '\\', '.']) {
             true => DataError::NotFound { path: path.into() },
-            false => DataError::UnknownName {
-                name: spec.into(),
-                suggestion: nearest(spec),
-            },
+            false => DataError::UnknownName { name: spec.into(), suggestion: nearest(spec) },
         });
     }
     recognise(path)?.ok_or_else(|| match cifar::is_archive(path) {
-        true => DataError::NotCifar {
-            path: path.into(),
-            expected: "CIFAR-10 or CIFAR-100".into(),
-        },
+        true => DataError::NotCifar { path: path.into(), expected: "CIFAR-10 or CIFAR-100".into() },
         false => DataError::NotADataset { path: path.into() },
     })
 }
@@ -191,14 +179,10 @@ pub(crate) fn whole(place: &FoundSet) -> Result<Dataset, DataError> {
 
 fn open_shapes(options: &LoadOptions) -> Result<Dataset, DataError> {
     let size = options.size.unwrap_or(shapes::SIZE);
-    let train = options
-        .shapes_train
-        .min(options.limit.unwrap_or(usize::MAX));
+    let train = options.shapes_train.min(options.limit.unwrap_or(usize::MAX));
     let test = match options.validation {
         Some(_) => 0,
-        None => options
-            .shapes_test
-            .min(options.test_limit.unwrap_or(usize::MAX)),
+        None => options.shapes_test.min(options.test_limit.unwrap_or(usize::MAX)),
     };
     shapes::dataset(options.seed, size, train, test)
 }
@@ -210,10 +194,7 @@ fn finish(data: Dataset, options: &LoadOptions) -> Result<Dataset, DataError> {
     };
     Ok(Dataset {
         train: at_size(data.train.take(options.limit))?,
-        test: data
-            .test
-            .map(|test| at_size(test.take(options.test_limit)))
-            .transpose()?,
+        test: data.test.map(|test| at_size(test.take(options.test_limit))).transpose()?,
         ..data
     })
 }
@@ -222,9 +203,7 @@ fn finish(data: Dataset, options: &LoadOptions) -> Result<Dataset, DataError> {
 fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase();
     let likeness = |known: &str| strsim::jaro_winkler(&name, known);
-    let best = NAMES
-        .into_iter()
-        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    let best = NAMES.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(best) > 0.75).then_some(best)
 }
 
@@ -245,27 +224,18 @@ mod tests {
             ..LoadOptions::default()
         };
         let data = open("shapes", &options).unwrap();
-        assert_eq!(
-            (data.train.pictures.len(), data.test.unwrap().pictures.len()),
-            (7, 3)
-        );
+        assert_eq!((data.train.pictures.len(), data.test.unwrap().pictures.len()), (7, 3));
         assert_eq!(data.train.pictures.height(), 16);
     }
 
     #[test]
     fn validation_takes_the_place_of_the_test_pictures() {
-        let options = LoadOptions {
-            limit: Some(30),
-            validation: Some(10),
-            ..LoadOptions::default()
-        };
+        let options =
+            LoadOptions { limit: Some(30), validation: Some(10), ..LoadOptions::default() };
         let data = open("shapes", &options).unwrap();
         let test = data.test.unwrap();
         assert_eq!((data.train.pictures.len(), test.pictures.len()), (20, 10));
-        let more = LoadOptions {
-            validation: Some(29),
-            ..options
-        };
+        let more = LoadOptions { validation: Some(29), ..options };
         assert!(message("shapes", &more).contains("29"));
     }
 
@@ -281,10 +251,7 @@ mod tests {
     #[test]
     fn missing_paths_are_named() {
         let options = LoadOptions::default();
-        assert_eq!(
-            message("./no/such", &options),
-            "./no/such: there is no such file or folder"
-        );
+        assert_eq!(message("./no/such", &options), "./no/such: there is no such file or folder");
         assert!(message("cifar10:/no/such", &options).starts_with("/no/such: there is no"));
     }
 
@@ -292,11 +259,9 @@ mod tests {
     fn bare_cifar_says_where_it_looked() {
         if std::env::var_os("ANCHORHOOD_CIFAR100").is_none() {
             let said = message("cifar100", &LoadOptions::default());
-            for place in [
-                "ANCHORHOOD_CIFAR100",
-                "./data/cifar-100-binary",
-                "./data/cifar-100-python.tar.gz",
-            ] {
+            for place in
+                ["ANCHORHOOD_CIFAR100", "./data/cifar-100-binary", "./data/cifar-100-python.tar.gz"]
+            {
                 assert!(said.contains(place), "{said}");
             }
         }
@@ -316,34 +281,10 @@ mod tests {
     fn options_out_of_range_are_named() {
         let base = LoadOptions::default();
         for (options, name) in [
-            (
-                LoadOptions {
-                    size: Some(2),
-                    ..base.clone()
-                },
-                "size",
-            ),
-            (
-                LoadOptions {
-                    limit: Some(0),
-                    ..base.clone()
-                },
-                "limit",
-            ),
-            (
-                LoadOptions {
-                    held_out: 1.0,
-                    ..base.clone()
-                },
-                "held out",
-            ),
-            (
-                LoadOptions {
-                    shapes_train: 0,
-                    ..base.clone()
-                },
-                "number of shapes",
-            ),
+            (LoadOptions { size: Some(2), ..base.clone() }, "size"),
+            (LoadOptions { limit: Some(0), ..base.clone() }, "limit"),
+            (LoadOptions { held_out: 1.0, ..base.clone() }, "held out"),
+            (LoadOptions { shapes_train: 0, ..base.clone() }, "number of shapes"),
         ] {
             assert!(message("shapes", &options).starts_with(name));
         }
@@ -373,10 +314,7 @@ mod tests {
             ..LoadOptions::default()
         };
         let data = open(&spec, &options).unwrap();
-        assert_eq!(
-            (data.train.pictures.len(), data.train.pictures.width()),
-            (100, 16)
-        );
+        assert_eq!((data.train.pictures.len(), data.train.pictures.width()), (100, 16));
         assert_eq!(data.train.labels.unwrap().len(), 100);
         assert_eq!(data.test.unwrap().pictures.len(), 50);
     }

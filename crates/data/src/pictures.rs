@@ -48,19 +48,10 @@ impl Pictures {
     ) -> Result<Self, DataError> {
         let one = height.saturating_mul(width).saturating_mul(3);
         if one == 0 || !pixels.len().is_multiple_of(one) {
-            return Err(DataError::WrongPixelCount {
-                bytes: pixels.len(),
-                height,
-                width,
-            });
+            return Err(DataError::WrongPixelCount { bytes: pixels.len(), height, width });
         }
         let len = pixels.len() / one;
-        Ok(Self::stored(
-            height,
-            width,
-            len,
-            Arc::new(Store::Memory(pixels, failures)),
-        ))
+        Ok(Self::stored(height, width, len, Arc::new(Store::Memory(pixels, failures))))
     }
 
     /// The first `len` pictures of a store that has at least so many, of that size.
@@ -201,9 +192,7 @@ impl Pictures {
         let one = self.picture_len();
         let each = (0..self.len).into_par_iter();
         let each: Vec<(ChecksumOf, u32)> = each
-            .map_init(Vec::new, |scratch, i| {
-                self.store.checksum(self.place(i), one, scratch)
-            })
+            .map_init(Vec::new, |scratch, i| self.store.checksum(self.place(i), one, scratch))
             .collect();
         let of = each.first().map_or(ChecksumOf::Pixels, |(of, _)| *of);
         (of, each.into_iter().map(|(_, sum)| sum).collect())
@@ -225,21 +214,17 @@ impl Pictures {
     }
 
     fn copy_to(&self, pixels: &mut [u8]) {
-        pixels
-            .par_chunks_exact_mut(self.picture_len())
-            .enumerate()
-            .for_each_init(Vec::new, |scratch, (i, out)| {
+        pixels.par_chunks_exact_mut(self.picture_len()).enumerate().for_each_init(
+            Vec::new,
+            |scratch, (i, out)| {
                 out.copy_from_slice(self.picture_in(i, scratch));
-            });
+            },
+        );
     }
 
     /// The first `n` pictures (all, if there are fewer), sharing memory with these.
     pub fn take(&self, n: usize) -> Self {
-        Pictures {
-            len: self.len.min(n),
-            gathered: Arc::default(),
-            ..self.clone()
-        }
+        Pictures { len: self.len.min(n), gathered: Arc::default(), ..self.clone() }
     }
 
     /// The pictures at `indices`, in that order, sharing memory with these. Panics if there is no
@@ -339,9 +324,7 @@ impl Split {
         };
         Split {
             pictures: self.pictures.take(n),
-            labels: self
-                .labels
-                .map(|l| Labels::new(l.values[..n].to_vec(), l.classes)),
+            labels: self.labels.map(|l| Labels::new(l.values[..n].to_vec(), l.classes)),
             names: self.names.into_iter().take(n).collect(),
         }
     }
@@ -419,10 +402,7 @@ mod tests {
         assert!(sums[0] == sums[2] && sums[0] != sums[1]);
         assert_eq!(p.subset(&[1, 0]).checksums().1, [sums[1], sums[0]]);
         let made = Pictures::from_fn(1, 1, 2, |i, out| out.fill(i as u8)).unwrap();
-        assert_eq!(
-            made.checksums().1,
-            [[0; 3], [1; 3]].map(|p| crc32fast::hash(&p))
-        );
+        assert_eq!(made.checksums().1, [[0; 3], [1; 3]].map(|p| crc32fast::hash(&p)));
     }
 
     #[test]

@@ -88,11 +88,7 @@ impl<'a> Named<'a> {
                 return DataError::NotCifar { path, expected };
             }
         };
-        DataError::NotThisSet {
-            path,
-            expected: self.facts.title,
-            needs,
-        }
+        DataError::NotThisSet { path, expected: self.facts.title, needs }
     }
 
     fn nowhere(&self) -> DataError {
@@ -105,18 +101,10 @@ impl<'a> Named<'a> {
                 name => name,
             };
             looked.extend([format!("./data/{folder}"), "./data".into()]);
-            return DataError::SetNotFound {
-                name,
-                variable,
-                looked,
-            };
+            return DataError::SetNotFound { name, variable, looked };
         }
         looked.extend(cifar.into_iter().map(|place| format!("./data/{place}")));
-        DataError::CifarNotFound {
-            name,
-            variable,
-            looked,
-        }
+        DataError::CifarNotFound { name, variable, looked }
     }
 }
 
@@ -193,17 +181,11 @@ mod tests {
         let from = |spec: &str| seen_from(place, spec);
         assert_eq!(from("pictures"), Some(format!("{place}/pictures")));
         assert_eq!(from("svhn:data"), Some(format!("svhn:{place}/data")));
-        assert_eq!(
-            from("svhn+extra:data"),
-            Some(format!("svhn+extra:{place}/data"))
-        );
+        assert_eq!(from("svhn+extra:data"), Some(format!("svhn+extra:{place}/data")));
         let whole = format!("{place}/pictures");
         assert_eq!(from(&whole), Some(whole.clone()), "it is absolute already");
         assert_eq!(from("files:data"), Some(format!("files:{place}/data")));
         // Nothing to find.
-        assert_eq!(
-            (from("shapes"), from("gone"), from("dogs:gone")),
-            (None, None, None)
-        );
+        assert_eq!((from("shapes"), from("gone"), from("dogs:gone")), (None, None, None));
     }
 }

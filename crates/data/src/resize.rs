@@ -52,10 +52,7 @@ pub(crate) fn to_rectangle(
     let [to_rows, to_columns] = to;
     let nothing = width.min(height).min(to_rows).min(to_columns) == 0;
     if nothing || rgb.len() != width * height * 3 || out.len() != to_rows * to_columns * 3 {
-        return Err(format!(
-            "{} bytes do not make a picture of {width}×{height}×3",
-            rgb.len()
-        ));
+        return Err(format!("{} bytes do not make a picture of {width}×{height}×3", rgb.len()));
     }
     if [height, width] == to {
         out.copy_from_slice(rgb);
@@ -67,14 +64,7 @@ pub(crate) fn to_rectangle(
         Steps::of_middle(rows, wide / ratio, to_rows),
         Steps::of_middle(columns, wide, to_columns),
     ];
-    resample(
-        rgb,
-        [rows, columns],
-        steps,
-        Interpolation::Bilinear,
-        to,
-        out,
-    );
+    resample(rgb, [rows, columns], steps, Interpolation::Bilinear, to, out);
     Ok(())
 }
 
@@ -95,32 +85,21 @@ pub(crate) fn to_square_by(
     let whole = width.min(height).min(size) > 0 && rgb.len() == width * height * 3;
     if !whole || out.len() != size * size * 3 {
         let bytes = rgb.len();
-        return Err(format!(
-            "{bytes} bytes do not make a picture of {width}×{height}×3"
-        ));
+        return Err(format!("{bytes} bytes do not make a picture of {width}×{height}×3"));
     }
     let side = rows.seen.min(columns.seen);
     let steps = match by.resized([rows.seen, columns.seen]) {
         None => [rows, columns].map(|axis| Steps::of_middle(axis, side, size)),
         Some(to) if to.iter().any(|to| *to < size) => {
             let [rows, columns] = to;
-            return Err(format!(
-                "resized to {columns}×{rows} it is smaller than {size}×{size}"
-            ));
+            return Err(format!("resized to {columns}×{rows} it is smaller than {size}×{size}"));
         }
         Some([down, across]) => [
             Steps::of_centre(rows, down, size, reversed[0]),
             Steps::of_centre(columns, across, size, reversed[1]),
         ],
     };
-    resample(
-        rgb,
-        [rows, columns],
-        steps,
-        by.interpolation,
-        [size, size],
-        out,
-    );
+    resample(rgb, [rows, columns], steps, by.interpolation, [size, size], out);
     Ok(())
 }
 
@@ -136,10 +115,7 @@ struct Steps {
 impl Steps {
     /// The middle `side` of an axis to `to` pixels.
     fn of_middle(from: Extent, side: f64, to: usize) -> Steps {
-        Steps {
-            left: (from.seen - side) / 2.0,
-            scale: side / to as f64,
-        }
+        Steps { left: (from.seen - side) / 2.0, scale: side / to as f64 }
     }
 
     /// The centre `size` of an axis that is resized to `to` pixels. torchvision rounds where it
@@ -151,10 +127,7 @@ impl Steps {
             false => before,
         };
         let scale = from.seen / to as f64;
-        Steps {
-            left: before * scale,
-            scale,
-        }
+        Steps { left: before * scale, scale }
     }
 }
 
@@ -235,10 +208,7 @@ impl Axis {
     /// `to` pixels of `from` input pixels.
     fn new(from: Extent, steps: Steps, to: usize, by: Interpolation) -> Axis {
         let exact: Vec<(usize, Vec<f64>)> = (0..to).map(|i| taps(from, steps, by, i)).collect();
-        let greatest = exact
-            .iter()
-            .flat_map(|(_, w)| w)
-            .fold(0.0, |a: f64, b| a.max(*b));
+        let greatest = exact.iter().flat_map(|(_, w)| w).fold(0.0, |a: f64, b| a.max(*b));
         // The greatest power that keeps the greatest weight below 2¹⁵, and sums of bytes below 2³¹.
         let fits = |point: &u32| (greatest * f64::from(1 << (point + 1))).round() < 32768.0;
         let point = (0..21).take_while(fits).count() as u32;
@@ -247,20 +217,12 @@ impl Axis {
             start,
             weights: weights.iter().map(|w| (w * scale).round() as i16).collect(),
         });
-        Axis {
-            point,
-            taps: taps.collect(),
-        }
+        Axis { point, taps: taps.collect() }
     }
 
     fn apply(&self, rows: &[u8], stride: usize, out: &mut [u8]) {
         let axis = self;
-        Arch::new().dispatch(SumRows {
-            axis,
-            rows,
-            stride,
-            out,
-        });
+        Arch::new().dispatch(SumRows { axis, rows, stride, out });
     }
 }
 
@@ -334,10 +296,7 @@ fn add_rows(rows: &[u8], stride: usize, weights: &[i16], sums: &mut [i32]) {
     let wide = sums.len();
     for (four, weights) in weights.chunks(4).enumerate() {
         let row = |r: usize| match r < weights.len() {
-            true => (
-                &rows[(four * 4 + r) * stride..][..wide],
-                i32::from(weights[r]),
-            ),
+            true => (&rows[(four * 4 + r) * stride..][..wide], i32::from(weights[r])),
             false => (&rows[four * 4 * stride..][..wide], 0),
         };
         let [(a, wa), (b, wb), (c, wc), (d, wd)] = [row(0), row(1), row(2), row(3)];
@@ -364,14 +323,8 @@ pub(crate) fn split(split: Split, by: Squaring) -> Result<Split, DataError> {
             let sides = [height.into(), width.into()];
             to_square_by(picture, sides, by, [false; 2], out)
         })
-        .map_err(|why| DataError::BadOption {
-            option: "size",
-            why,
-        })?;
-    Ok(Split {
-        pictures: Pictures::new(size, size, pixels)?,
-        ..split
-    })
+        .map_err(|why| DataError::BadOption { option: "size", why })?;
+    Ok(Split { pictures: Pictures::new(size, size, pixels)?, ..split })
 }
 
 /// Room for `n` pictures, or an error where there is none.
@@ -408,17 +361,13 @@ mod tests {
             .collect();
         let mut out = vec![0; 4 * 4 * 3];
         to_square(&rgb, 36, 12, 4, &mut out).unwrap();
-        assert!(
-            out.chunks_exact(3).all(|p| p[1] > 200 && p[0] < 50),
-            "{out:?}"
-        );
+        assert!(out.chunks_exact(3).all(|p| p[1] > 200 && p[0] < 50), "{out:?}");
     }
 
     #[test]
     fn shrinking_averages() {
-        let rgb: Vec<u8> = (0..64 * 64)
-            .flat_map(|i| [if (i + i / 64) % 2 == 0 { 255 } else { 0 }; 3])
-            .collect();
+        let rgb: Vec<u8> =
+            (0..64 * 64).flat_map(|i| [if (i + i / 64) % 2 == 0 { 255 } else { 0 }; 3]).collect();
         let mut out = vec![0; 8 * 8 * 3];
         to_square(&rgb, 64, 64, 8, &mut out).unwrap();
         assert!(out.iter().all(|&v| (120..136).contains(&v)), "{out:?}");

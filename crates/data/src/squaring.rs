@@ -43,11 +43,7 @@ pub struct Squaring {
 /// The centre square, as for networks of ours.
 impl From<usize> for Squaring {
     fn from(size: usize) -> Self {
-        Squaring {
-            size,
-            resize: Resize::default(),
-            interpolation: Interpolation::default(),
-        }
+        Squaring { size, resize: Resize::default(), interpolation: Interpolation::default() }
     }
 }
 

@@ -16,9 +16,7 @@ const LEAST_STD: f32 = 1.0 / 255.0;
 pub fn measure(pictures: &Pictures) -> ([f32; 3], [f32; 3]) {
     let sums = (0..pictures.len())
         .into_par_iter()
-        .map_init(Vec::new, |scratch, i| {
-            Sums::of(pictures.picture_in(i, scratch))
-        });
+        .map_init(Vec::new, |scratch, i| Sums::of(pictures.picture_in(i, scratch)));
     sums.reduce(Sums::default, Sums::add).mean_and_std()
 }
 
@@ -36,10 +34,7 @@ pub(crate) struct Sums {
 impl Sums {
     /// Of one picture's RGB bytes.
     pub fn of(picture: &[u8]) -> Self {
-        let mut sums = Sums {
-            pixels: (picture.len() / 3) as u64,
-            ..Sums::default()
-        };
+        let mut sums = Sums { pixels: (picture.len() / 3) as u64, ..Sums::default() };
         for pixel in picture.chunks_exact(3) {
             for (c, &v) in pixel.iter().enumerate() {
                 sums.sum[c] += u64::from(v);
@@ -60,10 +55,7 @@ impl Sums {
             let variance = self.squares[c] as f64 / n - mean[c] * mean[c];
             variance.max(0.0).sqrt()
         });
-        (
-            mean.map(|m| (m / 255.0) as f32),
-            std.map(|s| ((s / 255.0) as f32).max(LEAST_STD)),
-        )
+        (mean.map(|m| (m / 255.0) as f32), std.map(|s| ((s / 255.0) as f32).max(LEAST_STD)))
     }
 }
 

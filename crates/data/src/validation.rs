@@ -11,11 +11,7 @@ impl Dataset {
     pub fn validated_on(self, pictures: usize, seed: u64) -> Result<Dataset, DataError> {
         let there = self.train.pictures.len();
         if pictures == 0 || pictures.saturating_add(2) > there {
-            return Err(DataError::Validation {
-                data: self.name,
-                asked: pictures,
-                there,
-            });
+            return Err(DataError::Validation { data: self.name, asked: pictures, there });
         }
         if self.train.labels.is_none() {
             return Err(DataError::ValidationWithoutLabels { data: self.name });
@@ -49,9 +45,7 @@ mod tests {
 
     fn numbers(split: &Split) -> Vec<u8> {
         let pictures = &split.pictures;
-        (0..pictures.len())
-            .map(|i| pictures.picture(i)[0])
-            .collect()
+        (0..pictures.len()).map(|i| pictures.picture(i)[0]).collect()
     }
 
     #[test]
@@ -82,10 +76,7 @@ mod tests {
         };
         for n in [0, 4, 5, usize::MAX] {
             let said = said(n, true);
-            assert!(
-                said.contains(&n.to_string()) && said.contains("numbers"),
-                "{said}"
-            );
+            assert!(said.contains(&n.to_string()) && said.contains("numbers"), "{said}");
         }
         assert!(said(3, false).contains("no labels"));
         assert!(data(5, true).validated_on(3, 0).is_ok());

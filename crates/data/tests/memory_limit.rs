@@ -20,18 +20,9 @@ fn write_png(path: &Path) {
     let mut pixels = ZlibEncoder::new(vec![], flate2::Compression::fast());
     let row = vec![0; 1 + SIDE as usize * 8];
     (0..SIDE).for_each(|_| pixels.write_all(&row).unwrap());
-    let header = [
-        &SIDE.to_be_bytes()[..],
-        &SIDE.to_be_bytes(),
-        &[16, 6, 0, 0, 0],
-    ]
-    .concat();
+    let header = [&SIDE.to_be_bytes()[..], &SIDE.to_be_bytes(), &[16, 6, 0, 0, 0]].concat();
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
-    let chunks = [
-        (b"IHDR", header),
-        (b"IDAT", pixels.finish().unwrap()),
-        (b"IEND", vec![]),
-    ];
+    let chunks = [(b"IHDR", header), (b"IDAT", pixels.finish().unwrap()), (b"IEND", vec![])];
     for (name, data) in chunks {
         let body = [&name[..], &data].concat();
         png.extend((data.len() as u32).to_be_bytes());

@@ -78,11 +78,7 @@ pub(crate) fn approximate(
     }
     let (neighbours, entropy) = found.result()?;
     let recall = recall(device, bank, &own, k, &neighbours)?;
-    Ok(Approximation {
-        neighbours,
-        entropy,
-        recall,
-    })
+    Ok(Approximation { neighbours, entropy, recall })
 }
 
 /// Evenly spread ones of n things: those of a part, as places in the part.
@@ -92,16 +88,12 @@ fn spread(n: usize, count: usize, part: std::ops::Range<usize>) -> Vec<u32> {
     let at = |i: usize| (i as u128 * n as u128 / count as u128) as usize;
     let begin = (first as u128 * count as u128).div_ceil(n.max(1) as u128) as usize;
     let all = (begin..count).map(at).skip_while(|row| *row < first);
-    all.take_while(|row| *row < end)
-        .map(|row| (row - first) as u32)
-        .collect()
+    all.take_while(|row| *row < end).map(|row| (row - first) as u32).collect()
 }
 
 /// Rows by their places, one after the other.
 fn copied(rows: &[f32], dim: usize, which: impl Iterator<Item = u32>) -> Vec<f32> {
-    which
-        .flat_map(|i| rows[i as usize * dim..][..dim].iter().copied())
-        .collect()
+    which.flat_map(|i| rows[i as usize * dim..][..dim].iter().copied()).collect()
 }
 
 /// The clusters' centres, from some rows of each process.
@@ -122,12 +114,7 @@ fn of_kmeans(error: KmeansError) -> Error {
 /// The clusters that each cluster's pictures look into, the nearest first: their own among them.
 fn probed(device: &Device, lists: &Lists, dim: usize) -> Result<Vec<Vec<u32>>> {
     let centres = device.upload(&lists.centres)?;
-    let scan = Scan {
-        dim,
-        entropy_temperature: None,
-        k: lists.default_probes(),
-        same: false,
-    };
+    let scan = Scan { dim, entropy_temperature: None, k: lists.default_probes(), same: false };
     let found = device.scan(&centres, &centres, &scan, &|_| {})?.neighbours;
     Ok((0..lists.len()).map(|c| found.of(c).to_vec()).collect())
 }
@@ -187,9 +174,7 @@ impl Part {
     /// The rows of some clusters, and how many the others have; and those of the sample that are in
     /// the others.
     fn split(&self, probed: &[u32]) -> ([Vec<u32>; 2], usize) {
-        let near = probed
-            .iter()
-            .flat_map(|c| self.lists.members_of(*c as usize));
+        let near = probed.iter().flat_map(|c| self.lists.members_of(*c as usize));
         let near: Vec<u32> = near.copied().collect();
         let far = self.sample.iter().filter(|(_, c)| !probed.contains(c));
         let far: Vec<u32> = far.map(|(row, _)| *row).collect();
@@ -254,12 +239,7 @@ impl Found {
                     );
                     let hits = found.neighbours.of(place).iter();
                     let hits = hits.map(|key| part.first as u32 + keys[*key as usize]);
-                    let hits = found
-                        .neighbours
-                        .similarities_of(place)
-                        .iter()
-                        .copied()
-                        .zip(hits);
+                    let hits = found.neighbours.similarities_of(place).iter().copied().zip(hits);
                     self.add(*picture as usize, sum, hits);
                 }
             }
@@ -300,15 +280,8 @@ fn recall(
     let part = together.part(n);
     let tried = spread(n, TRIED, part.clone());
     let queries = device.hand_over(copied(own, dim, tried.iter().copied()))?;
-    let scan = Scan {
-        dim,
-        entropy_temperature: None,
-        k: k + 1,
-        same: false,
-    };
-    let truth = device
-        .scan(&queries, bank.buffer(), &scan, &|_| {})?
-        .neighbours;
+    let scan = Scan { dim, entropy_temperature: None, k: k + 1, same: false };
+    let truth = device.scan(&queries, bank.buffer(), &scan, &|_| {})?.neighbours;
     let mut counts = [0.0, 0.0]; // found, and all there are
     for (place, picture) in tried.iter().enumerate() {
         let itself = part.start as u32 + picture;
@@ -367,25 +340,15 @@ mod tests {
         assert_eq!((found.k(), found.len(), exact.recall()), (k, n, None));
         let same = |i: usize| {
             let truth = exact.neighbours_of(i).iter();
-            truth
-                .filter(|row| found.neighbours_of(i).contains(row))
-                .count()
+            truth.filter(|row| found.neighbours_of(i).contains(row)).count()
         };
         let share = (0..n).map(same).sum::<usize>() as f64 / (n * k) as f64;
         let told = found.recall().unwrap();
         assert!(share > 0.8 && (told - share).abs() < 0.08, "{share} {told}");
-        let off = found
-            .entropy()
-            .iter()
-            .zip(exact.entropy())
-            .map(|(a, b)| (a - b).abs());
+        let off = found.entropy().iter().zip(exact.entropy()).map(|(a, b)| (a - b).abs());
         let worst = off.fold(0.0, f32::max);
         assert!(worst < 0.3, "{worst}");
-        let both = found
-            .anchors()
-            .iter()
-            .zip(exact.anchors())
-            .filter(|(a, b)| **a && **b);
+        let both = found.anchors().iter().zip(exact.anchors()).filter(|(a, b)| **a && **b);
         let anchors = both.count() as f64 / exact.anchor_count() as f64;
         println!(
             "recall {share:.3}, told {told:.3}; entropies off by {worst:.3} at most; {anchors:.3} of the anchors"

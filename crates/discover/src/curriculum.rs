@@ -157,11 +157,7 @@ mod tests {
         };
         let entropy: Vec<f32> = (0..500).map(of).collect();
         let key = |i: &usize| {
-            if entropy[*i].is_nan() {
-                f32::INFINITY
-            } else {
-                entropy[*i]
-            }
+            if entropy[*i].is_nan() { f32::INFINITY } else { entropy[*i] }
         };
         let mut order: Vec<usize> = (0..entropy.len()).collect();
         order.sort_by(|a, b| key(a).total_cmp(&key(b)).then(a.cmp(b)));

@@ -27,14 +27,11 @@ impl Eigen {
         let mut beside: Vec<f64> = (1..n).map(|i| matrix[i * n + i - 1]).collect();
         beside.push(0.0);
         let mut vectors = vec![0.0; n * n];
-        vectors
-            .par_chunks_exact_mut(n.max(1))
-            .enumerate()
-            .for_each(|(i, row)| {
-                row[i] = 1.0;
-                let all = || reflections.iter().rev().for_each(|v| reflect(row, v));
-                Arch::new().dispatch(all);
-            });
+        vectors.par_chunks_exact_mut(n.max(1)).enumerate().for_each(|(i, row)| {
+            row[i] = 1.0;
+            let all = || reflections.iter().rev().for_each(|v| reflect(row, v));
+            Arch::new().dispatch(all);
+        });
         let finite = values.iter().chain(&beside).all(|v| v.is_finite());
         (finite && implicit_ql(&mut values, &mut beside, &mut vectors))
             .then_some(Eigen { values, vectors })
@@ -69,10 +66,7 @@ fn reflect_both_sides(matrix: &mut [f64], n: usize, v: &[f64]) {
     let mut w: Vec<f64> = rows.map(|row| arch.dispatch(|| dot(row, v))).collect();
     let along = dot(v, &w);
     w.iter_mut().zip(v).for_each(|(w, v)| *w -= along * v);
-    let rows = matrix
-        .par_chunks_exact_mut(n)
-        .with_min_len(ROWS)
-        .enumerate();
+    let rows = matrix.par_chunks_exact_mut(n).with_min_len(ROWS).enumerate();
     rows.for_each(|(i, row)| {
         let (vi, wi) = (2.0 * v[i], 2.0 * w[i]);
         arch.dispatch(|| {
@@ -181,9 +175,8 @@ mod tests {
     fn matrices_are_taken_apart() {
         let draws = Draws::new(0, Stream::Test, 0, 0);
         for n in [1, 2, 3, 7, 40] {
-            let random: Vec<f64> = (0..n * n)
-                .map(|i| f64::from(draws.word(i as u64)) / 2e9 - 1.0)
-                .collect();
+            let random: Vec<f64> =
+                (0..n * n).map(|i| f64::from(draws.word(i as u64)) / 2e9 - 1.0).collect();
             let symmetric = |i: usize| random[i] + random[(i % n) * n + i / n];
             let matrix: Vec<f64> = (0..n * n).map(symmetric).collect();
             check(&matrix, n);
@@ -199,10 +192,7 @@ mod tests {
         (0..5).for_each(|i| diagonal[6 * i] = i as f64 - 2.0);
         check(&diagonal, 5);
         check(&[0.0; 16], 4);
-        assert_eq!(
-            Eigen::of(diagonal.clone(), 5).unwrap().values,
-            [-2.0, -1.0, 0.0, 1.0, 2.0]
-        );
+        assert_eq!(Eigen::of(diagonal.clone(), 5).unwrap().values, [-2.0, -1.0, 0.0, 1.0, 2.0]);
         for (place, value) in [(6, f64::NAN), (1, f64::INFINITY)] {
             diagonal[place] = value;
             assert!(Eigen::of(diagonal.clone(), 5).is_none());

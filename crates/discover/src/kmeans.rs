@@ -96,10 +96,7 @@ pub fn kmeans_within(
     let all = SharedRows::new(together, vectors, dim)?;
     let n = all.len();
     if k == 0 || k > n {
-        return Err(KmeansError::Count {
-            clusters: k,
-            vectors: n,
-        });
+        return Err(KmeansError::Count { clusters: k, vectors: n });
     }
     let mut centres = first_centres(&all, dim, k, seed)?;
     together.broadcast(&mut centres, 0)?;
@@ -107,12 +104,7 @@ pub fn kmeans_within(
     let mut of = vec![u32::MAX; vectors.len() / dim];
     for round in 1.. {
         let keys = device.upload(&centres)?;
-        let scan = Scan {
-            dim,
-            entropy_temperature: None,
-            k: 1,
-            same: false,
-        };
+        let scan = Scan { dim, entropy_temperature: None, k: 1, same: false };
         let found = device.scan(&queries, &keys, &scan, &|_| {})?.neighbours;
         let moved = of.iter().zip(&found.indices).filter(|(a, b)| a != b);
         let mut moved = [moved.count() as f64];
@@ -122,12 +114,7 @@ pub fn kmeans_within(
         progress(round);
         // One in ten thousand that still changes its mind is not worth another look at all.
         if moved[0] as usize <= n / 10_000 || round >= most_rounds {
-            return Ok(Clusters {
-                of,
-                similarity,
-                centres,
-                rounds: round,
-            });
+            return Ok(Clusters { of, similarity, centres, rounds: round });
         }
         let sums = sums(vectors, dim, k, &of);
         centres = means(together, &all, sums, dim, &similarity)?;
@@ -369,10 +356,7 @@ mod tests {
         of.dedup();
         assert_eq!(of.len(), 6);
         let error = kmeans(&Device::cpu(1), &vectors, 8, 7, 0, &mut |_| {}).unwrap_err();
-        assert!(
-            error.to_string().contains("7 clusters of 6 pictures"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("7 clusters of 6 pictures"), "{error}");
     }
 
     /// Cluster 0 has two vectors, clusters 1 and 3 none, and cluster 2 two that cancel out: those

@@ -59,12 +59,7 @@ impl Lists {
         vectors: &[f32],
         dim: usize,
     ) -> Result<Lists> {
-        let scan = Scan {
-            dim,
-            entropy_temperature: None,
-            k: 1,
-            same: false,
-        };
+        let scan = Scan { dim, entropy_temperature: None, k: 1, same: false };
         let (queries, keys) = (device.upload(vectors)?, device.upload(&centres)?);
         let of = device.scan(&queries, &keys, &scan, &|_| {})?;
         let count = centres.len() / dim;
@@ -86,11 +81,7 @@ impl Lists {
             members[*place as usize] = i as u32;
             *place += 1;
         }
-        Lists {
-            centres,
-            starts,
-            members,
-        }
+        Lists { centres, starts, members }
     }
 
     /// How many clusters.

@@ -14,10 +14,7 @@ use std::collections::BTreeMap;
 pub fn mutual_information(a: &[u32], b: &[u32]) -> f64 {
     let pairs = || a.iter().zip(b);
     let of_both = entropy(pairs());
-    let (of_a, of_b) = (
-        entropy(pairs().map(|(a, _)| a)),
-        entropy(pairs().map(|(_, b)| b)),
-    );
+    let (of_a, of_b) = (entropy(pairs().map(|(a, _)| a)), entropy(pairs().map(|(_, b)| b)));
     match of_a > 0.0 && of_b > 0.0 {
         true => ((of_a + of_b - of_both) / (of_a * of_b).sqrt()).clamp(0.0, 1.0),
         false => 0.0,

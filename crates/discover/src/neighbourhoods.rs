@@ -87,12 +87,7 @@ impl Neighbourhoods {
         share: f64,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Self> {
-        let scan = Scan {
-            dim: bank.dim(),
-            entropy_temperature: Some(tau),
-            k,
-            same: true,
-        };
+        let scan = Scan { dim: bank.dim(), entropy_temperature: Some(tau), k, same: true };
         let found = device.scan(bank.buffer(), bank.buffer(), &scan, progress)?;
         let (together, n) = (device.communicator(), bank.len());
         Ok(Neighbourhoods {
@@ -154,13 +149,7 @@ impl Neighbourhoods {
         let here = anchors.len();
         let check = |what, expected, got| match expected == got {
             true => Ok(()),
-            false => Err(PartsError::Length {
-                what,
-                pictures: here,
-                k,
-                expected,
-                got,
-            }),
+            false => Err(PartsError::Length { what, pictures: here, k, expected, got }),
         };
         check("neighbours", here.saturating_mul(k), neighbours.len())?;
         if k > 0 || !entropy.is_empty() {
@@ -169,22 +158,10 @@ impl Neighbourhoods {
         for (picture, of) in (first..).zip(neighbours.chunks_exact(k.max(1))) {
             let wrong = |n: &&u32| **n as usize >= pictures || **n as usize == picture;
             if let Some(neighbour) = of.iter().find(wrong) {
-                return Err(PartsError::Neighbour {
-                    picture,
-                    neighbour: *neighbour,
-                    pictures,
-                });
+                return Err(PartsError::Neighbour { picture, neighbour: *neighbour, pictures });
             }
         }
-        Ok(Neighbourhoods {
-            first,
-            pictures,
-            k,
-            neighbours,
-            anchors,
-            entropy,
-            recall: None,
-        })
+        Ok(Neighbourhoods { first, pictures, k, neighbours, anchors, entropy, recall: None })
     }
 
     /// How many pictures are here.
@@ -292,10 +269,7 @@ mod tests {
 
     #[test]
     fn from_the_surest_to_what_is_no_number() {
-        let (anchors, entropy) = (
-            vec![false, true, true, false],
-            vec![3.0, 1.0, 1.0, f32::NAN],
-        );
+        let (anchors, entropy) = (vec![false, true, true, false], vec![3.0, 1.0, 1.0, f32::NAN]);
         let found = Neighbourhoods::from_parts(1, vec![1, 0, 0, 0], anchors, entropy).unwrap();
         assert_eq!(found.by_entropy(), [1, 2, 0, 3]);
         assert_eq!(found.neighbours_of(1), [0]);
@@ -305,11 +279,7 @@ mod tests {
     #[test]
     fn parts_make_the_same_again() {
         for n in [some(), Neighbourhoods::single(3), Neighbourhoods::single(0)] {
-            let parts = (
-                n.neighbours().to_vec(),
-                n.anchors().to_vec(),
-                n.entropy().to_vec(),
-            );
+            let parts = (n.neighbours().to_vec(), n.anchors().to_vec(), n.entropy().to_vec());
             let again = Neighbourhoods::from_parts(n.k(), parts.0, parts.1, parts.2);
             assert_eq!(again.as_ref(), Ok(&n));
         }
@@ -318,11 +288,7 @@ mod tests {
     #[test]
     fn broken_parts_are_named() {
         let broken = |k, neighbours: &[u32], pictures, entropies| {
-            let parts = (
-                neighbours.to_vec(),
-                vec![false; pictures],
-                vec![0.0; entropies],
-            );
+            let parts = (neighbours.to_vec(), vec![false; pictures], vec![0.0; entropies]);
             let error = Neighbourhoods::from_parts(k, parts.0, parts.1, parts.2).unwrap_err();
             error.to_string()
         };

@@ -45,12 +45,7 @@ impl NoiseTargets {
             fill_normal(&Draws::new(seed, Stream::Targets, 0, i as u64), point);
         }
         to_unit_length(&mut points, dim);
-        NoiseTargets {
-            points,
-            dim,
-            seed,
-            of: (0..n as u32).collect(),
-        }
+        NoiseTargets { points, dim, seed, of: (0..n as u32).collect() }
     }
 
     /// The number of each picture's point.
@@ -67,10 +62,7 @@ impl NoiseTargets {
                 return None;
             }
         }
-        (of.len() == owned.len()).then(|| NoiseTargets {
-            of: of.to_vec(),
-            ..self.clone()
-        })
+        (of.len() == owned.len()).then(|| NoiseTargets { of: of.to_vec(), ..self.clone() })
     }
 
     /// Each picture's point, one after the other.
@@ -175,14 +167,8 @@ mod tests {
         }
         assert!(last < 0.1 * begun, "{last} of {begun}");
         let found = targets.reassign(&features, 60, 100);
-        assert!(
-            apart(&targets).abs() < 1e-5 && found.kept > 0.5,
-            "{found:?}"
-        );
-        let all_own = Reassigned {
-            nearest: 1.0,
-            kept: 1.0,
-        };
+        assert!(apart(&targets).abs() < 1e-5 && found.kept > 0.5, "{found:?}");
+        let all_own = Reassigned { nearest: 1.0, kept: 1.0 };
         assert_eq!(targets.reassign(&features, 60, 101), all_own);
         let mut all = targets.of().to_vec();
         all.sort();

@@ -127,11 +127,10 @@ impl Whitening {
     pub fn apply(&self, features: &[f32]) -> Vec<f32> {
         let mut mapped = vec![0.0; features.len()];
         let rows = mapped.par_chunks_exact_mut(self.dim());
-        rows.zip(features.par_chunks_exact(self.dim()))
-            .for_each(|(out, row)| {
-                dot_products(&self.weight, self.dim(), row, out);
-                out.iter_mut().zip(&self.bias).for_each(|(y, b)| *y += b);
-            });
+        rows.zip(features.par_chunks_exact(self.dim())).for_each(|(out, row)| {
+            dot_products(&self.weight, self.dim(), row, out);
+            out.iter_mut().zip(&self.bias).for_each(|(y, b)| *y += b);
+        });
         mapped
     }
 }
@@ -139,9 +138,7 @@ impl Whitening {
 fn mean(features: &[f32], dim: usize) -> Vec<f64> {
     let mut mean = vec![0.0; dim];
     for row in features.chunks_exact(dim) {
-        mean.iter_mut()
-            .zip(row)
-            .for_each(|(m, v)| *m += f64::from(*v));
+        mean.iter_mut().zip(row).for_each(|(m, v)| *m += f64::from(*v));
     }
     let n = (features.len() / dim) as f64;
     mean.iter_mut().for_each(|m| *m /= n);
@@ -154,17 +151,13 @@ fn covariance(features: &[f32], mean: &[f64]) -> Vec<f64> {
     for chunk in features.chunks(CHUNK * dim) {
         let columns = centred_columns(chunk, mean);
         let count = chunk.len() / dim;
-        sums.par_chunks_exact_mut(dim)
-            .zip(columns.par_chunks_exact(count))
-            .for_each_init(
-                || vec![0.0; dim],
-                |products, (sums, column)| {
-                    dot_products(&columns, count, column, products);
-                    sums.iter_mut()
-                        .zip(products)
-                        .for_each(|(s, p)| *s += f64::from(*p));
-                },
-            );
+        sums.par_chunks_exact_mut(dim).zip(columns.par_chunks_exact(count)).for_each_init(
+            || vec![0.0; dim],
+            |products, (sums, column)| {
+                dot_products(&columns, count, column, products);
+                sums.iter_mut().zip(products).for_each(|(s, p)| *s += f64::from(*p));
+            },
+        );
     }
     sums.iter_mut().for_each(|s| *s /= n as f64);
     sums
@@ -261,10 +254,7 @@ mod tests {
         assert_eq!(Whitening::sample(3).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(Whitening::sample(0).count(), 0);
         let of_many: Vec<usize> = Whitening::sample(3 * ROWS).collect();
-        assert_eq!(
-            (of_many.len(), of_many[1], of_many[ROWS - 1]),
-            (ROWS, 3, 3 * (ROWS - 1))
-        );
+        assert_eq!((of_many.len(), of_many[1], of_many[ROWS - 1]), (ROWS, 3, 3 * (ROWS - 1)));
     }
 
     /// Dead directions are not made loud.

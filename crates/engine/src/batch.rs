@@ -232,10 +232,7 @@ impl<'a> Batch<'a> {
     }
 
     fn range(&self, views: Range<usize>) -> Input<'a> {
-        Input::Views {
-            batch: self.0,
-            views,
-        }
+        Input::Views { batch: self.0, views }
     }
 }
 
@@ -250,11 +247,7 @@ pub(crate) struct HostLoader {
 
 impl HostLoader {
     pub(crate) fn new(maker: Arc<dyn BatchMaker>) -> Self {
-        HostLoader {
-            maker,
-            loader: Mutex::new(None),
-            next: (0, 0),
-        }
+        HostLoader { maker, loader: Mutex::new(None), next: (0, 0) }
     }
 
     pub(crate) fn maker(&self) -> &dyn BatchMaker {
@@ -264,10 +257,7 @@ impl HostLoader {
     /// Goes on with an epoch; begins anew where that is not what comes next.
     pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
         check_schedules(epoch, self.maker.steps())?;
-        let loader = self
-            .loader
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner);
         if loader.is_none() || self.next != (epoch.epoch, epoch.first) {
             *loader = None; // its threads first
             *loader = Some(self.maker.load(epoch.epoch, epoch.first)?);
@@ -328,11 +318,7 @@ pub(crate) fn items_of_steps<'a>(
 /// As many values of each schedule as the epoch has steps, and not too many schedules.
 fn check_schedules(epoch: &Epoch, steps: usize) -> Result<()> {
     for values in epoch.scalars {
-        Error::check_length(
-            "a schedule's values for the steps of an epoch",
-            steps,
-            values.len(),
-        )?;
+        Error::check_length("a schedule's values for the steps of an epoch", steps, values.len())?;
     }
     if epoch.scalars.len() > Scalar::MOST {
         return Err(Error::Plan(format!(

@@ -21,13 +21,7 @@ pub struct Buffer<T = f32> {
 impl<T> Buffer<T> {
     /// A vector of so many values, in memory of a device's own kind.
     pub fn new(len: usize, memory: impl Any + Send + Sync) -> Self {
-        Buffer {
-            len,
-            limit: usize::MAX,
-            shard: None,
-            memory: Box::new(memory),
-            of: PhantomData,
-        }
+        Buffer { len, limit: usize::MAX, shard: None, memory: Box::new(memory), of: PhantomData }
     }
 
     /// How many values it holds.
@@ -64,10 +58,7 @@ impl Buffer {
     /// As this process's part of the rows of a matrix: operations that compare with its rows
     /// compare with those of all processes.
     pub fn sharded(self, shard: Shard) -> Self {
-        Buffer {
-            shard: Some(shard),
-            ..self
-        }
+        Buffer { shard: Some(shard), ..self }
     }
 
     /// Which part of a matrix it is; nothing where it is a whole one.
@@ -137,10 +128,7 @@ mod tests {
         assert_eq!(raised.limit(), 12);
         // The device may have written 11 meanwhile.
         for (buffer, limit) in [(raised, 11), (sent(&[3, 9, 0]), 9), (sent(&[0]), 0)] {
-            assert!(
-                matches!(buffer.below(limit), Err(Error::Plan(_))),
-                "{limit}"
-            );
+            assert!(matches!(buffer.below(limit), Err(Error::Plan(_))), "{limit}");
         }
         let unknown = Buffer::<u32>::new(1, vec![0_u32]);
         assert!(matches!(unknown.below(5), Err(Error::Plan(_))));

@@ -31,17 +31,13 @@ impl Communicator {
 
     /// One of several.
     pub fn of(collectives: Arc<dyn Collectives>) -> Self {
-        Communicator {
-            others: Some(collectives).filter(|c| c.ranks() > 1),
-        }
+        Communicator { others: Some(collectives).filter(|c| c.ranks() > 1) }
     }
 
     /// One of several, or a process on its own that goes the way of several: so that what this
     /// costs can be measured, and what it changes tested.
     pub fn even_alone(collectives: Arc<dyn Collectives>) -> Self {
-        Communicator {
-            others: Some(collectives),
-        }
+        Communicator { others: Some(collectives) }
     }
 
     /// This process's number.
@@ -112,9 +108,7 @@ impl Communicator {
     pub fn gather<T: Pod>(&self, own: &[T], all: &mut [T]) -> Result<()> {
         match &self.others {
             None => all.copy_from_slice(own),
-            Some(c) => c
-                .all_gather(cast_slice(own), cast_slice_mut(all))
-                .map_err(failed)?,
+            Some(c) => c.all_gather(cast_slice(own), cast_slice_mut(all)).map_err(failed)?,
         }
         Ok(())
     }

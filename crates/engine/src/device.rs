@@ -65,18 +65,12 @@ pub trait Backend: Send + Sync {
 impl Device {
     /// A machine of any kind.
     pub fn new(backend: impl Backend + 'static) -> Self {
-        Device {
-            backend: Arc::new(backend),
-            communicator: Communicator::single(),
-        }
+        Device { backend: Arc::new(backend), communicator: Communicator::single() }
     }
 
     /// The same, working with other processes, each of which has a device of its own.
     pub fn among(self, communicator: Communicator) -> Self {
-        Device {
-            communicator,
-            ..self
-        }
+        Device { communicator, ..self }
     }
 
     /// The same without the others.
@@ -145,10 +139,7 @@ impl Device {
         let buffer = self.hand_over(own)?;
         Ok(match self.communicator.is_single() {
             true => buffer,
-            false => buffer.sharded(Shard {
-                first: self.communicator.part(rows).start,
-                rows,
-            }),
+            false => buffer.sharded(Shard { first: self.communicator.part(rows).start, rows }),
         })
     }
 
@@ -200,10 +191,7 @@ impl Device {
         let here = self.positives(own, keys)?;
         let mut most = [own.most() as f64];
         self.communicator.max_f64(&mut most)?;
-        let shard = Shard {
-            first: part.start,
-            rows: items,
-        };
+        let shard = Shard { first: part.start, rows: items };
         Ok(here.sharded(shard, most[0] as usize))
     }
 
@@ -229,9 +217,7 @@ impl Device {
     pub fn row_batches(&self, rows: Arc<Buffer>, dim: usize, batch: usize) -> Result<BatchSource> {
         let count = rows.len() / dim.max(1);
         Error::check_length("values of all rows", count * dim, rows.len())?;
-        Ok(BatchSource::new(
-            self.backend.row_batches(rows, dim, batch)?,
-        ))
+        Ok(BatchSource::new(self.backend.row_batches(rows, dim, batch)?))
     }
 
     /// Compares every query with every key: the entropy of its softmax over all keys, its top-k

@@ -82,11 +82,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn shape(layer: &str, expected: impl Into<String>, got: Shape) -> Self {
-        Error::Shape {
-            layer: layer.into(),
-            expected: expected.into(),
-            got: got.to_string(),
-        }
+        Error::Shape { layer: layer.into(), expected: expected.into(), got: got.to_string() }
     }
 
     /// Checks a slice's length.
@@ -94,10 +90,6 @@ impl Error {
         if expected == got {
             return Ok(());
         }
-        Err(Error::Length {
-            what: what.into(),
-            expected,
-            got,
-        })
+        Err(Error::Length { what: what.into(), expected, got })
     }
 }

@@ -20,11 +20,7 @@ pub struct Shape {
 impl Shape {
     /// A shape from its three extents.
     pub fn new(height: usize, width: usize, channels: usize) -> Self {
-        Shape {
-            height,
-            width,
-            channels,
-        }
+        Shape { height, width, channels }
     }
 
     /// Values per picture.
@@ -63,11 +59,7 @@ pub struct Window {
 impl Window {
     /// A square window.
     pub fn square(kernel: usize, stride: usize, padding: usize) -> Self {
-        Window {
-            kernel: [kernel; 2],
-            stride: [stride; 2],
-            padding: [padding; 2],
-        }
+        Window { kernel: [kernel; 2], stride: [stride; 2], padding: [padding; 2] }
     }
 
     /// How many places it stops at along each axis.
@@ -101,11 +93,7 @@ pub struct ConvSpec {
 impl ConvSpec {
     /// A square kernel without bias.
     pub fn square(out: usize, kernel: usize, stride: usize, padding: usize) -> Self {
-        ConvSpec {
-            out,
-            window: Window::square(kernel, stride, padding),
-            bias: false,
-        }
+        ConvSpec { out, window: Window::square(kernel, stride, padding), bias: false }
     }
 
     /// The same with a bias.
@@ -126,10 +114,7 @@ pub struct Norm {
 
 impl Default for Norm {
     fn default() -> Self {
-        Norm {
-            epsilon: 1e-5,
-            momentum: 0.1,
-        }
+        Norm { epsilon: 1e-5, momentum: 0.1 }
     }
 }
 
@@ -283,11 +268,7 @@ impl Graph {
             let expected = format!("a residual of {shape}");
             return Err(Error::shape(name, expected, self.shape(r)));
         }
-        let op = Op::Conv {
-            spec,
-            norm: norm.map(|_| Norm::default()),
-            relu,
-        };
+        let op = Op::Conv { spec, norm: norm.map(|_| Norm::default()), relu };
         let inputs = std::iter::once(x).chain(residual).collect();
         let id = self.push(name, op, inputs, shape)?;
         let [kh, kw] = spec.window.kernel;
@@ -321,9 +302,7 @@ impl Graph {
         if let Activation::LeakyRelu(share) = activation
             && !(share > 0.0 && share < 1.0)
         {
-            return Err(Error::Plan(format!(
-                "{name}: a leak of {share} is not between 0 and 1"
-            )));
+            return Err(Error::Plan(format!("{name}: a leak of {share} is not between 0 and 1")));
         }
         self.push(name, Op::Activation(activation), vec![x], self.shape(x))
     }
@@ -370,21 +349,9 @@ impl Graph {
             let expected = "one place (pool first, or use a convolution as large as the picture)";
             return Err(Error::shape(name, expected, input));
         }
-        let id = self.push(
-            name,
-            Op::Linear { out, bias },
-            vec![x],
-            Shape::new(1, 1, out),
-        )?;
+        let id = self.push(name, Op::Linear { out, bias }, vec![x], Shape::new(1, 1, out))?;
         let initial = Initial::torch_default(input.len());
-        self.parameter(
-            id,
-            name,
-            "weight",
-            &[out, input.len()],
-            initial,
-            Role::Weight,
-        );
+        self.parameter(id, name, "weight", &[out, input.len()], initial, Role::Weight);
         if bias {
             self.parameter(id, name, "bias", &[out], initial, Role::Weight);
         }
@@ -394,9 +361,7 @@ impl Graph {
     /// Dropout.
     pub fn dropout(&mut self, name: &str, x: NodeId, p: f32) -> Result<NodeId> {
         if !(0.0..1.0).contains(&p) {
-            return Err(Error::Plan(format!(
-                "{name}: a dropout of {p} is not in 0..1"
-            )));
+            return Err(Error::Plan(format!("{name}: a dropout of {p} is not in 0..1")));
         }
         self.push(name, Op::Dropout(p), vec![x], self.shape(x))
     }
@@ -538,13 +503,7 @@ impl Graph {
         if self.nodes.iter().any(|n| n.name == name) {
             return Err(Error::DuplicateName(name.into()));
         }
-        self.nodes.push(Node {
-            name: name.into(),
-            op,
-            inputs,
-            shape,
-            parameters: vec![],
-        });
+        self.nodes.push(Node { name: name.into(), op, inputs, shape, parameters: vec![] });
         Ok(NodeId(self.nodes.len() - 1))
     }
 

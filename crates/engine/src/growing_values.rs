@@ -26,10 +26,7 @@ unsafe impl Sync for Storage {}
 impl GrowingValues {
     /// None yet, and memory for so many, where there is so much.
     pub fn with_capacity(numbers: usize) -> GrowingValues {
-        GrowingValues(SharedValues {
-            storage: Arc::new(Storage::of(0, numbers)),
-            len: 0,
-        })
+        GrowingValues(SharedValues { storage: Arc::new(Storage::of(0, numbers)), len: 0 })
     }
 
     /// Appends numbers. Only where they do not fit, all are copied.

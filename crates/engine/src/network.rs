@@ -59,10 +59,7 @@ impl NetworkOptions {
 
     /// With the gradient of the input.
     pub fn with_input_gradient(self) -> Self {
-        NetworkOptions {
-            input_gradient: true,
-            ..self
-        }
+        NetworkOptions { input_gradient: true, ..self }
     }
 
     /// Bytes that a network of a graph will hold on a device of f32 numbers, but for its working
@@ -125,10 +122,7 @@ pub struct Network {
 impl Network {
     /// A device's own.
     pub fn new(backend: Box<dyn NetworkBackend>) -> Self {
-        Network {
-            trained: vec![false; backend.passes()],
-            backend,
-        }
+        Network { trained: vec![false; backend.passes()], backend }
     }
 
     /// The graph it runs.
@@ -187,9 +181,7 @@ impl Network {
     /// normalised.
     pub fn normalised_by(&mut self, mean: &[f32; 3], std: &[f32; 3]) -> Result<()> {
         let of_colours = |n: &&Node| matches!(n.op, Op::Lab);
-        let layers: Vec<Node> = (self.graph().nodes().iter().filter(of_colours))
-            .cloned()
-            .collect();
+        let layers: Vec<Node> = (self.graph().nodes().iter().filter(of_colours)).cloned().collect();
         for layer in layers {
             self.write(Tensors::Values, layer.parameters[0], mean)?;
             self.write(Tensors::Values, layer.parameters[1], std)?;
@@ -214,10 +206,7 @@ impl Network {
 
     /// The result of one pass, for another network to read.
     pub fn output_of(&self, pass: usize) -> Input<'_> {
-        Input::Rows {
-            rows: self.output(),
-            first: pass * self.batch(),
-        }
+        Input::Rows { rows: self.output(), first: pass * self.batch() }
     }
 
     /// The results of the last passes, and where the loss writes their gradients.
@@ -256,12 +245,9 @@ impl Network {
     pub fn follow(&mut self, stream: &mut Stream, other: &Network, m: Scalar) -> Result<()> {
         let (own, others) = (self.graph().parameters(), other.graph().parameters());
         if own != others {
-            return Err(Error::Plan(
-                "a network follows one of the same parameters only".into(),
-            ));
+            return Err(Error::Plan("a network follows one of the same parameters only".into()));
         }
-        self.backend
-            .follow(&mut *stream.backend, &*other.backend, m)
+        self.backend.follow(&mut *stream.backend, &*other.backend, m)
     }
 
     /// Runs up to a batch of rows in inference mode: running statistics, no dropout. `output`
@@ -291,10 +277,7 @@ impl Network {
     fn check_pass(&self, pass: usize) -> Result<()> {
         match pass < self.passes() {
             true => Ok(()),
-            false => Err(Error::Plan(format!(
-                "pass {pass} of a network with {}",
-                self.passes()
-            ))),
+            false => Err(Error::Plan(format!("pass {pass} of a network with {}", self.passes()))),
         }
     }
 }
@@ -351,11 +334,7 @@ pub(crate) fn check_input(graph: &Graph, batch: usize, input: &Input) -> Result<
                     from.views()
                 )));
             }
-            Error::check_length(
-                "rows of a training batch",
-                batch,
-                views.len() * from.batch(),
-            )
+            Error::check_length("rows of a training batch", batch, views.len() * from.batch())
         }
     }
 }

@@ -69,32 +69,17 @@ pub struct Norms {
 impl Optimiser {
     /// SGD with Nesterov momentum 0.9 and weight decay 5e-4.
     pub fn sgd() -> Self {
-        Optimiser::Sgd {
-            momentum: 0.9,
-            nesterov: true,
-            decay: 5e-4,
-        }
+        Optimiser::Sgd { momentum: 0.9, nesterov: true, decay: 5e-4 }
     }
 
     /// LARS with the usual settings: momentum 0.9, weight decay 1e-6, trust 0.001.
     pub fn lars() -> Self {
-        Optimiser::Lars {
-            momentum: 0.9,
-            nesterov: false,
-            decay: 1e-6,
-            trust: 0.001,
-            epsilon: 1e-8,
-        }
+        Optimiser::Lars { momentum: 0.9, nesterov: false, decay: 1e-6, trust: 0.001, epsilon: 1e-8 }
     }
 
     /// AdamW with PyTorch's settings.
     pub fn adam_w() -> Self {
-        Optimiser::AdamW {
-            beta1: 0.9,
-            beta2: 0.999,
-            epsilon: 1e-8,
-            decay: 1e-2,
-        }
+        Optimiser::AdamW { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, decay: 1e-2 }
     }
 
     /// How many values of state it keeps for each weight.
@@ -143,40 +128,19 @@ impl Optimiser {
         let (rate, decay) = (rate * group.rate_factor, self.decay(group));
         let [first, second] = slots;
         match *self {
-            Optimiser::Sgd {
-                momentum, nesterov, ..
-            } => {
-                let sgd = Momentum {
-                    rate,
-                    momentum,
-                    nesterov,
-                };
+            Optimiser::Sgd { momentum, nesterov, .. } => {
+                let sgd = Momentum { rate, momentum, nesterov };
                 sgd.apply(1.0, decay, weights, first, gradients);
             }
-            Optimiser::Lars {
-                momentum,
-                nesterov,
-                trust,
-                epsilon,
-                ..
-            } => {
-                let sgd = Momentum {
-                    rate,
-                    momentum,
-                    nesterov,
-                };
+            Optimiser::Lars { momentum, nesterov, trust, epsilon, .. } => {
+                let sgd = Momentum { rate, momentum, nesterov };
                 let (local, decay) = match group.adapt {
                     true => norms.local_rate(trust, decay, epsilon),
                     false => (1.0, decay),
                 };
                 sgd.apply(local, decay, weights, first, gradients);
             }
-            Optimiser::AdamW {
-                beta1,
-                beta2,
-                epsilon,
-                ..
-            } => {
+            Optimiser::AdamW { beta1, beta2, epsilon, .. } => {
                 let adam = Adam::new(rate, decay, [beta1, beta2], epsilon, number);
                 adam.apply(weights, first, second, gradients);
             }
@@ -209,11 +173,7 @@ impl Momentum {
         for ((w, v), g) in weights.iter_mut().zip(v).zip(gradients) {
             let g = local * (g + decay * *w);
             *v = self.momentum * *v + g;
-            let direction = if self.nesterov {
-                g + self.momentum * *v
-            } else {
-                *v
-            };
+            let direction = if self.nesterov { g + self.momentum * *v } else { *v };
             *w -= self.rate * direction;
         }
     }
@@ -268,10 +228,7 @@ impl FrozenSteps {
     /// Trained in every step.
     pub const NONE: Self = FrozenSteps { first: 0, end: 0 };
     /// Never trained.
-    pub const ALL: Self = FrozenSteps {
-        first: 0,
-        end: u64::MAX,
-    };
+    pub const ALL: Self = FrozenSteps { first: 0, end: u64::MAX };
 
     /// The first of them, and the first step after them.
     pub(crate) fn bounds(self) -> [u64; 2] {
@@ -283,10 +240,7 @@ impl From<Range<u64>> for FrozenSteps {
     fn from(steps: Range<u64>) -> Self {
         match steps.is_empty() {
             true => FrozenSteps::NONE,
-            false => FrozenSteps {
-                first: steps.start,
-                end: steps.end,
-            },
+            false => FrozenSteps { first: steps.start, end: steps.end },
         }
     }
 }
@@ -306,12 +260,7 @@ pub struct ParameterGroup {
 
 impl Default for ParameterGroup {
     fn default() -> Self {
-        ParameterGroup {
-            rate_factor: 1.0,
-            decay: None,
-            frozen: FrozenSteps::NONE,
-            adapt: true,
-        }
+        ParameterGroup { rate_factor: 1.0, decay: None, frozen: FrozenSteps::NONE, adapt: true }
     }
 }
 
@@ -336,11 +285,7 @@ impl ParameterGroup {
     /// are not adapted.
     pub fn biases_and_norms_apart(parameter: &Parameter) -> Self {
         match parameter.shape.len() {
-            0 | 1 => ParameterGroup {
-                decay: Some(0.0),
-                adapt: false,
-                ..ParameterGroup::default()
-            },
+            0 | 1 => ParameterGroup { decay: Some(0.0), adapt: false, ..ParameterGroup::default() },
             2.. => ParameterGroup::default(),
         }
     }

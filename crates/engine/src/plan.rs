@@ -118,11 +118,7 @@ impl Plan {
             value.push(Wanted { len, from: i, to });
 
             let saves = training && node.op.way_back().before_norm;
-            saved.push(Wanted {
-                len: if saves { len } else { 0 },
-                from: i,
-                to: backward_time(i),
-            });
+            saved.push(Wanted { len: if saves { len } else { 0 }, from: i, to: backward_time(i) });
 
             let has = training && (needs[i] || i == output);
             let first = readers().max().map_or(n, backward_time);
@@ -163,10 +159,7 @@ impl Plan {
                 got: count,
             });
         }
-        Ok(Slot {
-            start: self.value[node.index()].start,
-            len: count * graph.shape(node).len(),
-        })
+        Ok(Slot { start: self.value[node.index()].start, len: count * graph.shape(node).len() })
     }
 }
 

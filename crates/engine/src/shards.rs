@@ -39,10 +39,7 @@ pub(crate) fn scan_shards(
         let found = match here {
             true => device.scan_whole([queries, keys], scan, &tell)?,
             false => {
-                let other = Scan {
-                    same: false,
-                    ..*scan
-                };
+                let other = Scan { same: false, ..*scan };
                 let keys = device.hand_over(values)?;
                 device.scan_whole([queries, &keys], &other, &tell)?
             }
@@ -55,10 +52,7 @@ pub(crate) fn scan_shards(
 /// What is checked of a whole matrix, and that queries which are the keys are this process's part
 /// of them.
 fn check(scan: &Scan, [queries, keys]: [&Buffer; 2], shard: Shard) -> Result<()> {
-    let other = Scan {
-        same: false,
-        ..*scan
-    };
+    let other = Scan { same: false, ..*scan };
     other.check(queries.len(), shard.rows * scan.dim)?;
     match scan.same {
         true => Error::check_length("queries that are the keys", keys.len(), queries.len()),
@@ -111,10 +105,7 @@ impl Merged {
 
     fn result(self, rows: usize) -> Result<ScanResult> {
         let k = self.k.min(rows.saturating_sub(usize::from(self.same)));
-        let mut neighbours = Neighbours {
-            k,
-            ..Neighbours::default()
-        };
+        let mut neighbours = Neighbours { k, ..Neighbours::default() };
         for best in &self.best {
             Error::check_length("neighbours of a query", k, best.len())?;
             neighbours.indices.extend(best.iter().map(|b| b.1));
@@ -122,11 +113,7 @@ impl Merged {
         }
         let sums = self.sums.into_iter().filter(|_| self.entropies);
         let (log_sum, entropy) = sums.map(|(l, h)| (l, h as f32)).unzip();
-        Ok(ScanResult {
-            entropy,
-            log_sum,
-            neighbours,
-        })
+        Ok(ScanResult { entropy, log_sum, neighbours })
     }
 }
 

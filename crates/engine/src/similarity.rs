@@ -27,11 +27,7 @@ impl Positives {
     pub fn with_capacity(queries: usize, members: usize) -> Self {
         let mut starts = Vec::with_capacity(queries + 1);
         starts.push(0);
-        Positives {
-            starts,
-            members: Vec::with_capacity(members),
-            each: false,
-        }
+        Positives { starts, members: Vec::with_capacity(members), each: false }
     }
 
     /// Every one of a query's positives counts as much: the loss is the mean of −log p over them.
@@ -153,11 +149,7 @@ impl DevicePositives {
 
     /// As those of some of the rows; on no process has a row more than `most`.
     pub(crate) fn sharded(self, shard: Shard, most: usize) -> Self {
-        DevicePositives {
-            shard,
-            most,
-            ..self
-        }
+        DevicePositives { shard, most, ..self }
     }
 
     /// For how many items or queries there are any, on all processes.
@@ -236,9 +228,7 @@ pub(crate) fn check_temperature(temperature: f32) -> Result<()> {
     if temperature > 0.0 && temperature.is_finite() {
         return Ok(());
     }
-    Err(Error::Plan(format!(
-        "temperature {temperature}: must be a positive number"
-    )))
+    Err(Error::Plan(format!("temperature {temperature}: must be a positive number")))
 }
 
 /// The most similar keys of each query, most similar first; of equal ones the lower index first.

@@ -36,10 +36,7 @@ impl Stream {
             backend.join(communicator)?;
         }
         let communicator = communicator.clone();
-        Ok(Stream {
-            backend,
-            communicator,
-        })
+        Ok(Stream { backend, communicator })
     }
 
     /// The processes that train together.

@@ -33,10 +33,7 @@ pub(crate) fn on_every_cpu<const N: usize>(
         };
         let alone = on(1);
         for threads in [2, 4] {
-            assert!(
-                bits(&on(threads)) == bits(&alone),
-                "{level}, {threads} threads"
-            );
+            assert!(bits(&on(threads)) == bits(&alone), "{level}, {threads} threads");
         }
         alone
     };
@@ -61,11 +58,7 @@ pub(crate) fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance:
 
 /// Each kind of optimiser, with numbers of its own.
 pub(crate) fn all_optimisers() -> [Optimiser; 5] {
-    let sgd = |nesterov| Optimiser::Sgd {
-        momentum: 0.9,
-        nesterov,
-        decay: 0.01,
-    };
+    let sgd = |nesterov| Optimiser::Sgd { momentum: 0.9, nesterov, decay: 0.01 };
     let lars = |nesterov| Optimiser::Lars {
         momentum: 0.9,
         nesterov,
@@ -73,12 +66,7 @@ pub(crate) fn all_optimisers() -> [Optimiser; 5] {
         trust: 0.02,
         epsilon: 1e-8,
     };
-    let adam_w = Optimiser::AdamW {
-        beta1: 0.9,
-        beta2: 0.99,
-        epsilon: 1e-6,
-        decay: 0.05,
-    };
+    let adam_w = Optimiser::AdamW { beta1: 0.9, beta2: 0.99, epsilon: 1e-6, decay: 0.05 };
     [sgd(true), sgd(false), lars(false), lars(true), adam_w]
 }
 
@@ -86,20 +74,9 @@ pub(crate) fn all_optimisers() -> [Optimiser; 5] {
 /// frozen in the second and third step, and one in the first.
 pub(crate) fn all_groups() -> [ParameterGroup; 5] {
     let plain = ParameterGroup::default();
-    let apart = ParameterGroup {
-        decay: Some(0.0),
-        adapt: false,
-        ..plain
-    };
-    let slow = ParameterGroup {
-        rate_factor: 0.1,
-        decay: Some(0.3),
-        ..plain
-    };
-    let frozen = |frozen: Range<u64>| ParameterGroup {
-        frozen: frozen.into(),
-        ..plain
-    };
+    let apart = ParameterGroup { decay: Some(0.0), adapt: false, ..plain };
+    let slow = ParameterGroup { rate_factor: 0.1, decay: Some(0.3), ..plain };
+    let frozen = |frozen: Range<u64>| ParameterGroup { frozen: frozen.into(), ..plain };
     [plain, apart, slow, frozen(1..3), frozen(0..1)]
 }
 

@@ -106,12 +106,7 @@ pub(crate) fn backwards(to: &mut impl Layers, graph: &Graph) -> Result<()> {
 
 fn visit(to: &mut impl Layers, graph: &Graph, i: usize, pass: Pass) -> Result<()> {
     let node = &graph.nodes()[i];
-    let layer = &Layer {
-        i,
-        node,
-        graph,
-        pass,
-    };
+    let layer = &Layer { i, node, graph, pass };
     to.before(layer)?;
     match node.op {
         Op::Input => Ok(()),

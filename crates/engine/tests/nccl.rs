@@ -66,10 +66,7 @@ fn losses_of_one_rank_that_synchronises_norms_fall_as_those_of_one_process() {
     let alone = network_steps(&gpu(Precision::F32), false, STEPS);
     let [_, among] = both(Precision::F32, |device| network_steps(device, true, STEPS));
     for (got, expected) in among.losses.iter().zip(&alone.losses) {
-        assert!(
-            (got - expected).abs() < 1e-3 * expected,
-            "{got} for {expected}"
-        );
+        assert!((got - expected).abs() < 1e-3 * expected, "{got} for {expected}");
     }
 }
 
@@ -98,12 +95,7 @@ fn near(got: &[f32], expected: &[f32], what: &str) {
 #[ignore = "needs an NVIDIA GPU"]
 fn a_scan_tells_the_logarithm_of_its_sum() {
     let rows = uniform(4, 1203 * DIM);
-    let scan = Scan {
-        dim: DIM,
-        entropy_temperature: Some(2.0),
-        k: 10,
-        same: true,
-    };
+    let scan = Scan { dim: DIM, entropy_temperature: Some(2.0), k: 10, same: true };
     let of = |device: &Device| {
         let all = device.upload(&rows).unwrap();
         device.scan(&all, &all, &scan, &|_| {}).unwrap().log_sum
@@ -158,10 +150,7 @@ fn as_rank(launch: &Launch) {
     let gather = |own: Vec<f32>, n: usize, each: usize| -> Vec<f32> {
         device.communicator().gather_parts(&own, n, each).unwrap()
     };
-    assert_like(
-        &network_steps(&device, true, 1),
-        &network_steps(&alone, false, 1),
-    );
+    assert_like(&network_steps(&device, true, 1), &network_steps(&alone, false, 1));
     // Recorded and replayed, each normalising by its own rows: not a bit apart.
     let left = network_steps(&device, false, STEPS);
     let own: Vec<f32> = left.values.concat();
@@ -184,10 +173,7 @@ fn as_rank(launch: &Launch) {
     }
     let (whole, here) = (contrast(&alone, 3), contrast(&device, 3));
     let parts = gather(here.1, whole.1.len(), 1);
-    let parts: Vec<_> = parts
-        .chunks(whole.1.len() / 2)
-        .map(<[f32]>::to_vec)
-        .collect();
+    let parts: Vec<_> = parts.chunks(whole.1.len() / 2).map(<[f32]>::to_vec).collect();
     near(&together(&parts, 3), &whole.1, "contrastive gradient");
     scan_like_one(&device, &alone);
     device.leave();
@@ -196,12 +182,7 @@ fn as_rank(launch: &Launch) {
 /// Neighbours over both parts are those over all.
 fn scan_like_one(device: &Device, alone: &Device) {
     let rows = uniform(4, 1203 * DIM);
-    let scan = Scan {
-        dim: DIM,
-        entropy_temperature: Some(2.0),
-        k: 10,
-        same: true,
-    };
+    let scan = Scan { dim: DIM, entropy_temperature: Some(2.0), k: 10, same: true };
     let all = alone.upload(&rows).unwrap();
     let whole = alone.scan(&all, &all, &scan, &|_| {}).unwrap();
     let keys = sharded(device, &rows, DIM);

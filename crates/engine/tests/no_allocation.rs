@@ -57,13 +57,8 @@ fn a_training_step_allocates_nothing() {
             assert_eq!(per_step.len(), STEPS);
             // A thread that first finds work late, on a busy machine, sets up its queue then, once:
             // of three hundred steps in a row some hundred must be clean.
-            let clean = per_step
-                .chunks(100)
-                .any(|hundred| hundred.iter().all(|n| *n == 0));
-            assert!(
-                clean,
-                "{threads} threads, allocations of each step: {per_step:?}"
-            );
+            let clean = per_step.chunks(100).any(|hundred| hundred.iter().all(|n| *n == 0));
+            assert!(clean, "{threads} threads, allocations of each step: {per_step:?}");
         }
     }
 }
@@ -84,12 +79,8 @@ fn steps_with_a_memory(device: &Device) -> Vec<usize> {
 fn steps_of_two_views(device: &Device) -> Vec<usize> {
     let graph = residual(16, 16, 16, FEATURES).unwrap();
     let mut training = TwoViews::new(device, &graph, NetworkOptions::new(BATCH));
-    let views = HostViews {
-        batch: BATCH,
-        views: 2,
-        items: ITEMS,
-        len: graph.nodes()[0].shape.len(),
-    };
+    let views =
+        HostViews { batch: BATCH, views: 2, items: ITEMS, len: graph.nodes()[0].shape.len() };
     allocations_per_step(device, views.on(device), &mut |s, b| training.step(s, b))
 }
 

@@ -13,11 +13,7 @@ use anchorhood_random::{Draws, Stream};
 const DIM: usize = 128;
 
 fn features(n: usize, item: u64) -> Rows {
-    let mut rows = Rows {
-        dim: DIM,
-        channels: DIM,
-        values: vec![0.0; n * DIM],
-    };
+    let mut rows = Rows { dim: DIM, channels: DIM, values: vec![0.0; n * DIM] };
     Draws::new(0, Stream::Test, 0, item).fill_symmetric(&mut rows.values, 1.0);
     rows.to_unit_length();
     rows
@@ -41,15 +37,8 @@ fn main() {
         .map(|_| {
             let start = Instant::now();
             let options = KnnOptions::default();
-            let result = weighted_knn(
-                &cpu,
-                &options,
-                &bank,
-                DIM,
-                &train_labels,
-                &test,
-                &test_labels,
-            );
+            let result =
+                weighted_knn(&cpu, &options, &bank, DIM, &train_labels, &test, &test_labels);
             assert_eq!(result.expect("features and labels fit").n, 10_000);
             start.elapsed().as_secs_f64()
         })

@@ -114,22 +114,14 @@ impl Attention {
             positives: &positives,
             items: None,
         };
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
         stream.softmax_loss(&of, loss)?;
         head.backward(stream, 0)?;
         // The loss is −y, meaned over the pictures.
         let scale = -(count as f32);
         let gradient = self.device.download(head.input_gradient()?)?;
         let gradient = gradient.iter().map(|g| g * scale).collect();
-        Ok(LayerGradient {
-            shape: self.network.graph().shape(self.node),
-            values,
-            gradient,
-        })
+        Ok(LayerGradient { shape: self.network.graph().shape(self.node), values, gradient })
     }
 
     /// What the node gives for the pictures.
@@ -203,11 +195,7 @@ mod tests {
     }
 
     fn memory(bank: &Buffer) -> Memory<'_> {
-        Memory {
-            bank,
-            dim: 8,
-            temperature: TAU,
-        }
+        Memory { bank, dim: 8, temperature: TAU }
     }
 
     fn neighbourhoods() -> Positives {
@@ -253,10 +241,8 @@ mod tests {
             let mut compared = 0;
             for picture in 0..BATCH {
                 let at = picture * one;
-                let start: Vec<f64> = found.values[at..at + one]
-                    .iter()
-                    .map(|v| f64::from(*v))
-                    .collect();
+                let start: Vec<f64> =
+                    found.values[at..at + one].iter().map(|v| f64::from(*v)).collect();
                 // Zeros tie in a max pool and have two slopes there: only values above.
                 let above = (0..one).filter(|i| start[*i] > 0.0).step_by(one / 60 + 1);
                 for i in above {
@@ -269,10 +255,7 @@ mod tests {
                     }
                     let got = f64::from(found.gradient[at + i]);
                     let off = (got - slope).abs() / f64::from(largest);
-                    assert!(
-                        off < 2e-3,
-                        "{a} {layer}, picture {picture}, value {i}: {got} {slope}"
-                    );
+                    assert!(off < 2e-3, "{a} {layer}, picture {picture}, value {i}: {got} {slope}");
                 }
             }
             assert!(compared >= 20, "{a} {layer}: {compared}");
@@ -321,10 +304,7 @@ mod tests {
         let (mut net, node) = network(Architecture::ResNet18, "conv4");
         fresh(&mut net).unwrap();
         let mut newly_built = Attention::new(&device, net, node, BATCH).unwrap();
-        assert_eq!(
-            newly_built.maps(&pixels, &positives, &memory).unwrap(),
-            other
-        );
+        assert_eq!(newly_built.maps(&pixels, &positives, &memory).unwrap(), other);
         assert_ne!(other, first);
     }
 

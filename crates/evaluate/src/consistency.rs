@@ -54,9 +54,6 @@ mod tests {
         assert_eq!((c.anchors, c.consistent_anchors), (3, 2));
         assert_eq!((c.pairs, c.consistent_pairs), (6, 5));
         assert_eq!(c.share(), Some(2.0 / 3.0));
-        assert_eq!(
-            consistency(&Neighbourhoods::single(4), &labels).share(),
-            None
-        );
+        assert_eq!(consistency(&Neighbourhoods::single(4), &labels).share(), None);
     }
 }

@@ -35,10 +35,7 @@ impl Copies {
         let mut numbers: Vec<usize> = order.into_iter().map(|i| i as usize).collect();
         numbers.truncate(Copies::MOST);
         numbers.sort_unstable(); // near each other where they lie
-        Copies {
-            pictures: pictures.subset(&numbers),
-            numbers,
-        }
+        Copies { pictures: pictures.subset(&numbers), numbers }
     }
 
     /// How many pictures.
@@ -60,11 +57,8 @@ impl Copies {
     pub fn judge(&self, network: &mut Network, mean: [f32; 3], std: [f32; 3]) -> Result<LabelFree> {
         let (n, one, dim) = (self.len(), self.pictures.picture_len(), network.features());
         let mut rows = |see: &See| {
-            let mut rows = Rows {
-                dim,
-                channels: dim,
-                values: extract_seen(network, n, one, see, &|_| {})?,
-            };
+            let mut rows =
+                Rows { dim, channels: dim, values: extract_seen(network, n, one, see, &|_| {})? };
             rows.to_unit_length();
             Ok::<Rows, anchorhood_engine::Error>(rows)
         };
@@ -114,10 +108,5 @@ impl Copies {
 
 /// How a copy is changed: as methods that compare views usually do.
 fn change() -> Augmentation {
-    Augmentation {
-        hue: 0.1,
-        jitter: 0.8,
-        flip: 0.5,
-        ..Augmentation::default()
-    }
+    Augmentation { hue: 0.1, jitter: 0.8, flip: 0.5, ..Augmentation::default() }
 }

@@ -59,10 +59,9 @@ pub(crate) fn see(
     pixels: &mut [f32],
 ) {
     let each = pixels.par_chunks_exact_mut(pictures.picture_len());
-    each.enumerate()
-        .for_each_init(Vec::new, |scratch, (i, pixels)| {
-            normalise(pictures.picture_in(first + i, scratch), mean, std, pixels);
-        });
+    each.enumerate().for_each_init(Vec::new, |scratch, (i, pixels)| {
+        normalise(pictures.picture_in(first + i, scratch), mean, std, pixels);
+    });
 }
 
 /// The pixels of every picture as its feature: in [0, 1], less the data set's mean of the channel,
@@ -94,11 +93,7 @@ pub(crate) fn raw_pixels_seen(n: usize, from: Shape, see: &See, most: usize) -> 
             average(seen, from, to, out);
         },
     );
-    let mut rows = Rows {
-        dim: to.len(),
-        channels: to.channels,
-        values,
-    };
+    let mut rows = Rows { dim: to.len(), channels: to.channels, values };
     rows.to_unit_length();
     rows
 }

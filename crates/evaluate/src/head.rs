@@ -26,12 +26,8 @@ impl Head {
         let shape = graph.shape(after);
         let mut head = Graph::new();
         let input = head.input(shape.height, shape.width, shape.channels);
-        let mut built = Builder {
-            network,
-            head,
-            values: vec![],
-            placed: vec![None; graph.nodes().len()],
-        };
+        let mut built =
+            Builder { network, head, values: vec![], placed: vec![None; graph.nodes().len()] };
         built.placed[after.index()] = Some(input);
         for i in after.index() + 1..graph.nodes().len() {
             built.add(i)?;
@@ -42,10 +38,7 @@ impl Head {
             Error::Plan(format!("{result} does not follow from {layer}"))
         })?;
         built.head.output(result);
-        Ok(Head {
-            graph: built.head,
-            values: built.values,
-        })
+        Ok(Head { graph: built.head, values: built.values })
     }
 
     /// The head on a device, for batches of one size, with the gradient of its input.
@@ -190,15 +183,10 @@ impl Builder<'_> {
 
     /// A norm over its running statistics as x·scale + shift; `p` are its γ, β, mean and variance.
     fn folded(&self, p: &[usize], norm: Norm) -> Result<(Vec<f32>, Vec<f32>)> {
-        let [gamma, beta, mean, variance] = [
-            self.read(p[0])?,
-            self.read(p[1])?,
-            self.read(p[2])?,
-            self.read(p[3])?,
-        ];
-        let scale: Vec<f32> = (gamma.iter().zip(&variance))
-            .map(|(g, v)| g / (v + norm.epsilon).sqrt())
-            .collect();
+        let [gamma, beta, mean, variance] =
+            [self.read(p[0])?, self.read(p[1])?, self.read(p[2])?, self.read(p[3])?];
+        let scale: Vec<f32> =
+            (gamma.iter().zip(&variance)).map(|(g, v)| g / (v + norm.epsilon).sqrt()).collect();
         let shift = (beta.iter().zip(&mean).zip(&scale)).map(|((b, m), s)| b - m * s);
         let shift = shift.collect();
         Ok((scale, shift))
@@ -233,10 +221,7 @@ pub(crate) mod tests {
     pub(crate) fn network(a: Architecture, layer: &str) -> (Network, NodeId) {
         let graph = a.graph(SIZE, 2, 8).unwrap();
         let node = graph.find(layer).unwrap();
-        let options = NetworkOptions {
-            keep: vec![node],
-            ..NetworkOptions::new(BATCH)
-        };
+        let options = NetworkOptions { keep: vec![node], ..NetworkOptions::new(BATCH) };
         let mut network = Device::cpu(1).network(&graph, &options).unwrap();
         network.initialise(2).unwrap();
         for _ in 0..3 {
@@ -247,11 +232,7 @@ pub(crate) mod tests {
 
     #[test]
     fn gives_what_the_network_gives_from_any_layer() {
-        for a in [
-            Architecture::AlexNet,
-            Architecture::ResNet18,
-            Architecture::ResNet50,
-        ] {
+        for a in [Architecture::AlexNet, Architecture::ResNet18, Architecture::ResNet50] {
             for layer in ["conv1", "conv3", "conv5", "fc"] {
                 let (mut whole, node) = network(a, layer);
                 let mut expected = vec![0.0; BATCH * 8];
@@ -260,10 +241,7 @@ pub(crate) mod tests {
                 let mut head = head.network(&Device::cpu(1), BATCH).unwrap();
                 let got = train_forward(&mut head, &whole.kept(node, BATCH).unwrap());
                 for (got, expected) in got.iter().zip(&expected) {
-                    assert!(
-                        (got - expected).abs() < 1e-4,
-                        "{a} {layer}: {got} {expected}"
-                    );
+                    assert!((got - expected).abs() < 1e-4, "{a} {layer}: {got} {expected}");
                 }
             }
         }
@@ -280,10 +258,7 @@ pub(crate) mod tests {
         let e = g.add("e", d, a).unwrap();
         let f = g.global_avg_pool("f", e).unwrap();
         g.linear("g", f, 2, false).unwrap();
-        let options = NetworkOptions {
-            keep: vec![a],
-            ..NetworkOptions::new(2)
-        };
+        let options = NetworkOptions { keep: vec![a], ..NetworkOptions::new(2) };
         let mut whole = Device::cpu(1).network(&g, &options).unwrap();
         whole.initialise(1).unwrap();
         let pixels = &pixels()[..2 * 48];

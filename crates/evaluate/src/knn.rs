@@ -17,10 +17,7 @@ pub struct KnnOptions {
 impl Default for KnnOptions {
     /// The paper's: k = 200, τ = 0.07.
     fn default() -> Self {
-        KnnOptions {
-            k: 200,
-            temperature: 0.07,
-        }
+        KnnOptions { k: 200, temperature: 0.07 }
     }
 }
 
@@ -54,12 +51,7 @@ pub fn weighted_knn(
     test_labels: &Labels,
 ) -> Result<KnnResult> {
     check_options(options, train_labels, test_labels)?;
-    let scan = Scan {
-        dim,
-        entropy_temperature: None,
-        k: options.k,
-        same: false,
-    };
+    let scan = Scan { dim, entropy_temperature: None, k: options.k, same: false };
     let found = device.scan(test, bank, &scan, &|_| {})?.neighbours;
     let (together, n) = (device.communicator(), test_labels.len());
     let part = together.part(n);
@@ -71,17 +63,9 @@ pub fn weighted_knn(
             train_labels.len()
         )));
     }
-    let classes = train_labels
-        .classes()
-        .len()
-        .max(test_labels.classes().len());
-    let ranks = ranks(
-        &found,
-        options.temperature,
-        classes,
-        train_labels,
-        &test_labels.values()[part],
-    );
+    let classes = train_labels.classes().len().max(test_labels.classes().len());
+    let ranks =
+        ranks(&found, options.temperature, classes, train_labels, &test_labels.values()[part]);
     let hits = |first: usize| {
         let hits = ranks.iter().filter(|r| r.is_some_and(|r| r < first));
         hits.count() as f64

@@ -114,11 +114,7 @@ fn effective_rank(alike: &[f32], n: usize) -> f64 {
         let squares: f64 = row.iter().enumerate().map(|s| centred(s).powi(2)).sum();
         (centred((i, &row[i])), squares)
     };
-    let rows: Vec<(f64, f64)> = alike
-        .par_chunks_exact(n.max(1))
-        .enumerate()
-        .map(of_row)
-        .collect();
+    let rows: Vec<(f64, f64)> = alike.par_chunks_exact(n.max(1)).enumerate().map(of_row).collect();
     let trace: f64 = rows.iter().map(|r| r.0).sum();
     let squares: f64 = rows.iter().map(|r| r.1).sum();
     // Pictures that differ by less than the numbers' own noise do not differ.
@@ -138,15 +134,9 @@ fn uniformity(alike: &[f32], n: usize) -> f64 {
         let others = row.iter().enumerate().filter(|(j, _)| *j != i);
         others.map(|(_, s)| near(s)).sum::<f64>()
     };
-    let rows: Vec<f64> = alike
-        .par_chunks_exact(n.max(1))
-        .enumerate()
-        .map(of_row)
-        .collect();
+    let rows: Vec<f64> = alike.par_chunks_exact(n.max(1)).enumerate().map(of_row).collect();
     let pairs = (n * n.saturating_sub(1)).max(1) as f64;
-    (rows.iter().sum::<f64>() / pairs)
-        .max(f64::MIN_POSITIVE)
-        .ln()
+    (rows.iter().sum::<f64>() / pairs).max(f64::MIN_POSITIVE).ln()
 }
 
 #[cfg(test)]
@@ -155,11 +145,7 @@ mod tests {
     use anchorhood_random::{Draws, Stream};
 
     fn rows(dim: usize, values: Vec<f32>) -> Rows {
-        let mut rows = Rows {
-            dim,
-            channels: dim,
-            values,
-        };
+        let mut rows = Rows { dim, channels: dim, values };
         rows.to_unit_length();
         rows
     }
@@ -206,14 +192,10 @@ mod tests {
             a.iter().filter(|j| b.contains(j)).count()
         };
         let column = |c: usize| (0..n).map(move |i| f64::from(originals.row(i)[c]));
-        let mean: Vec<f64> = (0..dim)
-            .map(|c| column(c).sum::<f64>() / n as f64)
-            .collect();
+        let mean: Vec<f64> = (0..dim).map(|c| column(c).sum::<f64>() / n as f64).collect();
         let covariance = |a: usize, b: usize| {
             let pairs = column(a).zip(column(b));
-            pairs
-                .map(|(x, y)| (x - mean[a]) * (y - mean[b]))
-                .sum::<f64>()
+            pairs.map(|(x, y)| (x - mean[a]) * (y - mean[b])).sum::<f64>()
         };
         let trace: f64 = (0..dim).map(|c| covariance(c, c)).sum();
         let entries = (0..dim * dim).map(|i| covariance(i / dim, i % dim));
@@ -241,10 +223,7 @@ mod tests {
                 (ours.effective_rank, right.effective_rank),
                 (ours.uniformity, right.uniformity),
             ] {
-                assert!(
-                    (ours - right).abs() < 1e-3 * right.abs().max(0.1),
-                    "{ours} {right}"
-                );
+                assert!((ours - right).abs() < 1e-3 * right.abs().max(0.1), "{ours} {right}");
             }
         }
     }

@@ -55,15 +55,7 @@ impl<'a> LabelledPictures<'a> {
         let dim = test.dim;
         let test = device.hand_over(test.values)?;
         let (train_labels, test_labels) = (self.train_labels, self.test_labels);
-        weighted_knn(
-            device,
-            options,
-            train,
-            dim,
-            train_labels,
-            &test,
-            test_labels,
-        )
+        weighted_knn(device, options, train, dim, train_labels, &test, test_labels)
     }
 }
 

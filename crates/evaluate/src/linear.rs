@@ -113,11 +113,7 @@ impl LinearSet {
         mut test: Rows,
         test_labels: &Labels,
     ) -> Result<Self> {
-        Error::check_length(
-            "labels of the training rows",
-            train.len(),
-            train_labels.len(),
-        )?;
+        Error::check_length("labels of the training rows", train.len(), train_labels.len())?;
         Error::check_length("labels of the test rows", test.len(), test_labels.len())?;
         Error::check_length("values of a test row", train.dim, test.dim)?;
         if train.is_empty() || test.is_empty() {
@@ -208,11 +204,7 @@ impl LinearSet {
                 stream.step(&mut source, &mut |stream, items| {
                     network.forward(stream, 0, items.view(0))?;
                     let (logits, gradient) = network.output_and_gradient();
-                    let loss = Loss {
-                        rows: &mut rows,
-                        gradient,
-                        weight: 1.0,
-                    };
+                    let loss = Loss { rows: &mut rows, gradient, weight: 1.0 };
                     stream.cross_entropy(logits, self.classes, &labels, items.indices(), loss)?;
                     network.backward(stream, 0)?;
                     network.update(stream)
@@ -251,9 +243,7 @@ impl LinearSet {
 /// Says what makes the rows shorter, where they do not fit.
 fn hand_over(device: &Device, values: Vec<f32>) -> Result<Buffer> {
     device.hand_over(values).map_err(|e| match e {
-        Error::Memory {
-            asked, free, total, ..
-        } => Error::Memory {
+        Error::Memory { asked, free, total, .. } => Error::Memory {
             what: "a layer's values of all training pictures".into(),
             asked,
             free,
@@ -325,11 +315,7 @@ mod tests {
 
     #[test]
     fn the_rate_falls_at_milestones() {
-        let options = LinearOptions {
-            epochs: 10,
-            rate: 1.0,
-            ..LinearOptions::default()
-        };
+        let options = LinearOptions { epochs: 10, rate: 1.0, ..LinearOptions::default() };
         let rates = [0, 5, 6, 7, 8, 9].map(|e| options.rate_at(e));
         for (rate, expected) in rates.iter().zip([1.0, 1.0, 0.1, 0.1, 0.01, 0.01]) {
             assert!((rate - expected).abs() < 1e-6, "{rates:?}");
@@ -348,9 +334,7 @@ mod tests {
         let mut rows = Rows {
             dim: 6,
             channels: 3,
-            values: vec![
-                1.0, 7.0, 10.0, 3.0, 7.0, 20.0, 5.0, 7.0, 30.0, 7.0, 7.0, 40.0,
-            ],
+            values: vec![1.0, 7.0, 10.0, 3.0, 7.0, 20.0, 5.0, 7.0, 30.0, 7.0, 7.0, 40.0],
         };
         let (mean, scale) = statistics(&rows);
         standardise(&mut rows, &mean, &scale);
@@ -360,10 +344,7 @@ mod tests {
             let sum: f32 = values.iter().sum();
             let squares: f32 = values.iter().map(|v| v * v).sum();
             let expected = if channel == 1 { 0.0 } else { 4.0 / 6.0 };
-            assert!(
-                sum.abs() < 1e-6 && (squares - expected).abs() < 1e-5,
-                "{values:?}"
-            );
+            assert!(sum.abs() < 1e-6 && (squares - expected).abs() < 1e-5, "{values:?}");
         }
     }
 }

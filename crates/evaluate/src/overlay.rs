@@ -124,11 +124,8 @@ pub fn strip(columns: &[Column]) -> RgbImage {
     let (width, height) = (first.width() * times, first.height() * times);
     let (step_x, step_y) = (width + 2 * FRAME + GAP, height + 2 * FRAME + GAP);
     let rows = 1 + u32::from(columns.iter().any(|c| c.neighbour.is_some()));
-    let mut out = RgbImage::from_pixel(
-        GAP + columns.len() as u32 * step_x,
-        GAP + rows * step_y,
-        PAPER,
-    );
+    let mut out =
+        RgbImage::from_pixel(GAP + columns.len() as u32 * step_x, GAP + rows * step_y, PAPER);
     for (i, column) in (0..).zip(columns) {
         let tiles = [Some(&column.shown), column.neighbour.as_ref()];
         for (row, tile) in (0..).zip(tiles) {
@@ -157,18 +154,11 @@ mod tests {
     #[test]
     fn heat_lies_where_the_map_is_high() {
         let grey = RgbImage::from_pixel(8, 8, Rgb([100; 3]));
-        let map = HeatMap {
-            height: 2,
-            width: 2,
-            values: vec![0.0, 0.0, 0.0, 5.0],
-        };
+        let map = HeatMap { height: 2, width: 2, values: vec![0.0, 0.0, 0.0, 5.0] };
         let out = overlay(&grey, &map);
         assert_eq!(out.get_pixel(0, 0).0, [50, 50, 130]);
         assert_eq!(out.get_pixel(7, 7).0, [165, 50, 50]);
-        let nothing = HeatMap {
-            values: vec![0.0; 4],
-            ..map
-        };
+        let nothing = HeatMap { values: vec![0.0; 4], ..map };
         let out = overlay(&grey, &nothing);
         assert!(out.pixels().all(|p| p.0 == [50, 50, 130]));
     }
@@ -178,11 +168,7 @@ mod tests {
         let grey = RgbImage::from_pixel(5, 3, Rgb([0; 3]));
         for (height, width) in [(1, 1), (1, 4)] {
             let values = vec![1.0; height * width];
-            let map = HeatMap {
-                height,
-                width,
-                values,
-            };
+            let map = HeatMap { height, width, values };
             let out = overlay(&grey, &map);
             assert!(out.pixels().all(|p| p.0 == [115, 0, 0]));
         }
@@ -190,19 +176,10 @@ mod tests {
 
     #[test]
     fn strips_have_a_tile_and_a_frame_for_each() {
-        let tile = |mark| Tile {
-            picture: RgbImage::from_pixel(32, 32, Rgb([1, 2, 3])),
-            mark,
-        };
+        let tile = |mark| Tile { picture: RgbImage::from_pixel(32, 32, Rgb([1, 2, 3])), mark };
         let columns = [
-            Column {
-                shown: tile(Mark::Plain),
-                neighbour: None,
-            },
-            Column {
-                shown: tile(Mark::Wrong),
-                neighbour: Some(tile(Mark::Wrong)),
-            },
+            Column { shown: tile(Mark::Plain), neighbour: None },
+            Column { shown: tile(Mark::Wrong), neighbour: Some(tile(Mark::Wrong)) },
         ];
         let out = strip(&columns);
         assert_eq!(out.dimensions(), (6 + 2 * 142, 6 + 2 * 142));

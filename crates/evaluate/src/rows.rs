@@ -83,11 +83,7 @@ pub fn extract_layer(
             .for_each(|(out, map)| average(map, from, to, out));
         progress(first + count);
     }
-    Ok(Rows {
-        dim: to.len(),
-        channels: to.channels,
-        values,
-    })
+    Ok(Rows { dim: to.len(), channels: to.channels, values })
 }
 
 fn reserve(n: usize, dim: usize) -> Result<Vec<f32>> {
@@ -161,11 +157,7 @@ mod tests {
 
     #[test]
     fn unit_length() {
-        let mut rows = Rows {
-            dim: 2,
-            channels: 2,
-            values: vec![3.0, 4.0, 0.0, 0.0],
-        };
+        let mut rows = Rows { dim: 2, channels: 2, values: vec![3.0, 4.0, 0.0, 0.0] };
         rows.to_unit_length();
         assert_eq!(rows.values, [0.6, 0.8, 0.0, 0.0]);
         assert_eq!((rows.len(), rows.row(1)), (2, &[0.0, 0.0][..]));

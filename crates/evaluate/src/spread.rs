@@ -22,11 +22,7 @@ impl Spread {
         }
         let mean = values.iter().sum::<f64>() / n as f64;
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-        Some(Spread {
-            mean,
-            std: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()),
-            n,
-        })
+        Some(Spread { mean, std: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()), n })
     }
 }
 

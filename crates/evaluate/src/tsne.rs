@@ -31,28 +31,20 @@ pub fn layout(vectors: &[f32], dim: usize, most: usize) -> Layout {
     if count == 0 {
         return Layout::default();
     }
-    let rows: Vec<Vec<f32>> = chosen
-        .iter()
-        .map(|i| unit(&vectors[*i as usize * dim..][..dim]))
-        .collect();
+    let rows: Vec<Vec<f32>> =
+        chosen.iter().map(|i| unit(&vectors[*i as usize * dim..][..dim])).collect();
     let start = variance(&rows, dim);
     let flat = spread(&start) < 1e-6; // all the same: there are no neighbours to pull together
     let places = match count < FEWEST_FOR_TSNE || flat {
         true => start,
         false => neighbours_together(&rows, &start),
     };
-    Layout {
-        chosen,
-        places: fitted(places),
-    }
+    Layout { chosen, places: fitted(places) }
 }
 
 /// Of unit length; what is no number is nothing.
 fn unit(row: &[f32]) -> Vec<f32> {
-    let row: Vec<f32> = row
-        .iter()
-        .map(|v| if v.is_finite() { *v } else { 0.0 })
-        .collect();
+    let row: Vec<f32> = row.iter().map(|v| if v.is_finite() { *v } else { 0.0 }).collect();
     let length = row.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-12);
     row.iter().map(|v| v / length).collect()
 }
@@ -61,20 +53,13 @@ fn unit(row: &[f32]) -> Vec<f32> {
 fn variance(rows: &[Vec<f32>], dim: usize) -> Vec<[f32; 2]> {
     let mut mean = vec![0.0; dim];
     for row in rows {
-        mean.iter_mut()
-            .zip(row)
-            .for_each(|(m, v)| *m += v / rows.len() as f32);
+        mean.iter_mut().zip(row).for_each(|(m, v)| *m += v / rows.len() as f32);
     }
-    let centred: Vec<Vec<f32>> = rows
-        .iter()
-        .map(|row| row.iter().zip(&mean).map(|(v, m)| v - m).collect())
-        .collect();
+    let centred: Vec<Vec<f32>> =
+        rows.iter().map(|row| row.iter().zip(&mean).map(|(v, m)| v - m).collect()).collect();
     let first = direction(&centred, dim, None);
     let second = direction(&centred, dim, Some(&first));
-    centred
-        .iter()
-        .map(|row| [dot(row, &first), dot(row, &second)])
-        .collect()
+    centred.iter().map(|row| [dot(row, &first), dot(row, &second)]).collect()
 }
 
 /// Power iteration, kept at right angles to `other`.
@@ -84,10 +69,7 @@ fn direction(rows: &[Vec<f32>], dim: usize, other: Option<&[f32]>) -> Vec<f32> {
     for _ in 0..POWER_STEPS {
         if let Some(other) = other {
             let along = dot(&towards, other);
-            towards
-                .iter_mut()
-                .zip(other)
-                .for_each(|(t, o)| *t -= along * o);
+            towards.iter_mut().zip(other).for_each(|(t, o)| *t -= along * o);
         }
         let length = dot(&towards, &towards).sqrt().max(1e-20);
         towards.iter_mut().for_each(|t| *t /= length);
@@ -114,9 +96,8 @@ fn neighbours_together(rows: &[Vec<f32>], start: &[[f32; 2]]) -> Vec<[f32; 2]> {
     // picture do.
     let scale = 1e-2 / spread(start);
     let values = start.iter().flatten().enumerate();
-    let start: Vec<f32> = values
-        .map(|(i, v)| v * scale + 1e-5 * (i as f32 * 12.9898).sin())
-        .collect();
+    let start: Vec<f32> =
+        values.map(|(i, v)| v * scale + 1e-5 * (i as f32 * 12.9898).sin()).collect();
     let places = device.within(|| {
         let mut tsne: bhtsne::tSNE<f32, Vec<f32>> = bhtsne::tSNE::new(rows);
         tsne.perplexity(perplexity)
@@ -133,12 +114,7 @@ fn neighbours_together(rows: &[Vec<f32>], start: &[[f32; 2]]) -> Vec<[f32; 2]> {
 /// The rows most like each, nearest first. (t-SNE's own search begins anywhere, and no sheet would
 /// be like the last.)
 fn nearest(device: &Device, rows: &[Vec<f32>], k: usize) -> Result<Vec<Vec<Neighbor<f32>>>, Error> {
-    let scan = Scan {
-        dim: rows[0].len(),
-        entropy_temperature: None,
-        k,
-        same: true,
-    };
+    let scan = Scan { dim: rows[0].len(), entropy_temperature: None, k, same: true };
     let rows = device.hand_over(rows.concat())?;
     let found = device.scan(&rows, &rows, &scan, &|_| {})?.neighbours;
     let neighbour = |(index, similarity): (&u32, &f32)| Neighbor {
@@ -193,19 +169,9 @@ impl Line {
         let outer = if values.len() < 200 { 0 } else { last / 200 };
         let (low, high) = (at(outer), at(last - outer));
         let range = (high - low).max(1e-12);
-        let margin = |reach: f32| Margin {
-            share: reach.min(Line::WIDEST),
-            reach,
-        };
-        let margins = [
-            margin((low - at(0)) / range),
-            margin((at(last) - high) / range),
-        ];
-        Line {
-            low,
-            range,
-            margins,
-        }
+        let margin = |reach: f32| Margin { share: reach.min(Line::WIDEST), reach };
+        let margins = [margin((low - at(0)) / range), margin((at(last) - high) / range)];
+        Line { low, range, margins }
     }
 
     fn place(&self, value: f32) -> f32 {
@@ -267,9 +233,7 @@ mod tests {
             };
             let nearest = |i: usize| {
                 let others = (0..2 * each).filter(|j| *j != i);
-                others
-                    .min_by(|a, b| distance(i, *a).total_cmp(&distance(i, *b)))
-                    .unwrap()
+                others.min_by(|a, b| distance(i, *a).total_cmp(&distance(i, *b))).unwrap()
             };
             let right = (0..2 * each).filter(|i| nearest(*i) % 2 == i % 2).count();
             assert!(right as f64 > 1.9 * each as f64, "{right} of {}", 2 * each);

@@ -43,9 +43,6 @@ pub enum ExportError {
 impl ExportError {
     pub(crate) fn in_file(path: &Path) -> impl FnOnce(ExportError) -> ExportError {
         let path = path.to_path_buf();
-        move |source| ExportError::Table {
-            path,
-            source: Box::new(source),
-        }
+        move |source| ExportError::Table { path, source: Box::new(source) }
     }
 }

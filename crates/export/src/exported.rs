@@ -28,11 +28,8 @@ impl<'a> Exported<'a> {
     /// Of a network of ours; what another program's library runs cannot be taken apart.
     pub fn of(model: &'a Model) -> Result<Self, ExportError> {
         let (network, input) = (model.network()?, model.input());
-        let named = |t: &'a Tensor| NamedTensor {
-            name: &t.name,
-            shape: &t.shape,
-            values: &t.values,
-        };
+        let named =
+            |t: &'a Tensor| NamedTensor { name: &t.name, shape: &t.shape, values: &t.values };
         let (graph, weights) = (model.graph()?, model.weights()?);
         let features = graph.shape(graph.output_node()).len();
         let layer = graph.node(graph.node(graph.output_node()).inputs[0]);
@@ -42,11 +39,7 @@ impl<'a> Exported<'a> {
             features,
             has_fc: weights.iter().any(|t| t.name == "fc.weight"),
             tensors: weights.iter().map(named).collect(),
-            preprocessing: Preprocessing {
-                size: input.size,
-                mean: input.mean,
-                std: input.std,
-            },
+            preprocessing: Preprocessing { size: input.size, mean: input.mean, std: input.std },
             notes: vec![
                 ("network", network.architecture.name().into()),
                 ("width", network.width.to_string()),
@@ -66,13 +59,7 @@ impl<'a> Exported<'a> {
     /// The bytes of an ONNX file.
     pub fn onnx(&self) -> Result<Vec<u8>, ExportError> {
         let graph = self.model.graph()?;
-        onnx_model(
-            graph,
-            &self.tensors,
-            &self.preprocessing,
-            VERSION,
-            &self.notes,
-        )
+        onnx_model(graph, &self.tensors, &self.preprocessing, VERSION, &self.notes)
     }
 
     /// The bytes of a safetensors file with torchvision's names.

@@ -35,13 +35,7 @@ pub fn onnx_model(
     version: &str,
     notes: &[(&str, String)],
 ) -> Result<Vec<u8>, ExportError> {
-    let mut writer = Writer {
-        graph,
-        tensors,
-        nodes: vec![],
-        initializers: vec![],
-        values: vec![],
-    };
+    let mut writer = Writer { graph, tensors, nodes: vec![], initializers: vec![], values: vec![] };
     for node in graph.nodes() {
         let value = writer.layer(node)?;
         writer.values.push(value);
@@ -111,10 +105,7 @@ impl Writer<'_> {
         let name = node.name.as_str();
         let x = node.inputs.first().map(|id| self.value(*id));
         let Some(x) = x else {
-            return Ok(Value {
-                name: INPUT.into(),
-                flat: false,
-            });
+            return Ok(Value { name: INPUT.into(), flat: false });
         };
         let places = |name: String| Value { name, flat: false };
         let same = |name: String| Value { name, flat: x.flat };
@@ -159,19 +150,13 @@ impl Writer<'_> {
                 let mut inputs = vec![self.flat(node, x)?];
                 inputs.extend(node.parameters.iter().map(|p| self.parameter(*p)));
                 let attributes = vec![AttributeProto::int("transB", 1)];
-                Value {
-                    name: self.node("Gemm", name, &inputs, attributes),
-                    flat: true,
-                }
+                Value { name: self.node("Gemm", name, &inputs, attributes), flat: true }
             }
             // In use it does nothing.
             Op::Dropout(_) => x,
             Op::L2Normalise => {
                 let x = self.flat(node, x)?;
-                Value {
-                    name: self.unit_length(name, x),
-                    flat: true,
-                }
+                Value { name: self.unit_length(name, x), flat: true }
             }
             Op::Channels { first } => {
                 let channels = [self.graph.shape(node.inputs[0]), node.shape].map(|s| s.channels);
@@ -272,10 +257,8 @@ impl Writer<'_> {
     fn upsample(&mut self, name: &str, x: String) -> String {
         let [region, factors] = ["region", "factors"].map(|part| format!("{name}/{part}"));
         let twice = [1.0, 1.0, 2.0, 2.0];
-        let tensors = [
-            TensorProto::floats(&region, &[0], &[]),
-            TensorProto::floats(&factors, &[4], &twice),
-        ];
+        let tensors =
+            [TensorProto::floats(&region, &[0], &[]), TensorProto::floats(&factors, &[4], &twice)];
         self.initializers.extend(tensors);
         self.node("Resize", name, &[x, region, factors], vec![])
     }
@@ -285,10 +268,7 @@ impl Writer<'_> {
         let part = |p: &str| format!("{name}/{p}");
         let least = TensorProto::floats(&part("least"), &[], &[LEAST_NORM]);
         self.initializers.push(least);
-        let axes = vec![
-            AttributeProto::ints("axes", [1]),
-            AttributeProto::int("keepdims", 1),
-        ];
+        let axes = vec![AttributeProto::ints("axes", [1]), AttributeProto::int("keepdims", 1)];
         let length = self.node("ReduceL2", &part("length"), std::slice::from_ref(&x), axes);
         let inputs = [length, part("least")];
         let length = self.node("Max", &part("length_or_least"), &inputs, vec![]);
@@ -317,20 +297,14 @@ mod tests {
     use super::*;
     use anchorhood_engine::ConvSpec;
 
-    const FORM: Preprocessing = Preprocessing {
-        size: 8,
-        mean: [0.5; 3],
-        std: [0.25; 3],
-    };
+    const FORM: Preprocessing = Preprocessing { size: 8, mean: [0.5; 3], std: [0.25; 3] };
 
     /// Every kind of layer.
     fn graph() -> Graph {
         let mut g = Graph::new();
         let x = g.input(8, 8, 3);
         let x = g.lab("lab", x).unwrap();
-        let c = g
-            .conv("conv1", x, ConvSpec::square(4, 3, 1, 1).with_bias())
-            .unwrap();
+        let c = g.conv("conv1", x, ConvSpec::square(4, 3, 1, 1).with_bias()).unwrap();
         let b = g.batch_norm("bn1", c).unwrap();
         let r = g.relu("relu1", b).unwrap();
         let p = g.max_pool("pool1", r, Window::square(3, 2, 1)).unwrap();
@@ -350,20 +324,12 @@ mod tests {
     }
 
     fn model(graph: &Graph) -> Result<ModelProto, ExportError> {
-        let values: Vec<Vec<f32>> = graph
-            .parameters()
-            .iter()
-            .map(|p| vec![0.5; p.len()])
-            .collect();
+        let values: Vec<Vec<f32>> = graph.parameters().iter().map(|p| vec![0.5; p.len()]).collect();
         let tensors: Vec<NamedTensor> = graph
             .parameters()
             .iter()
             .zip(&values)
-            .map(|(p, values)| NamedTensor {
-                name: &p.name,
-                shape: &p.shape,
-                values,
-            })
+            .map(|(p, values)| NamedTensor { name: &p.name, shape: &p.shape, values })
             .collect();
         let bytes = onnx_model(graph, &tensors, &FORM, "0", &[("network", "x".into())])?;
         Ok(ModelProto::decode(&bytes).unwrap())
@@ -406,21 +372,9 @@ mod tests {
         let conv1 = graph.node.iter().position(|n| n.name == "conv1").unwrap();
         let ops = &ops[conv1..];
         assert_eq!(ops[..14], first);
-        let last = [
-            "GlobalAveragePool",
-            "Flatten",
-            "Gemm",
-            "ReduceL2",
-            "Max",
-            "Div",
-            "Identity",
-        ];
+        let last = ["GlobalAveragePool", "Flatten", "Gemm", "ReduceL2", "Max", "Div", "Identity"];
         assert_eq!(ops[14..], last);
-        let notes: Vec<&str> = model
-            .metadata_props
-            .iter()
-            .map(|p| p.key.as_str())
-            .collect();
+        let notes: Vec<&str> = model.metadata_props.iter().map(|p| p.key.as_str()).collect();
         assert!(
             ["mean", "std", "input_size", "colour_order", "network"]
                 .iter()
@@ -435,17 +389,9 @@ mod tests {
         let c = g.conv("conv1", x, ConvSpec::square(4, 3, 1, 1)).unwrap();
         g.output(c);
         let error = model(&g).unwrap_err().to_string();
-        assert!(
-            error.starts_with("conv1: the result is not a vector"),
-            "{error}"
-        );
+        assert!(error.starts_with("conv1: the result is not a vector"), "{error}");
         let n = g.l2_normalise("normalise", c).unwrap();
         g.output(n);
-        assert!(
-            model(&g)
-                .unwrap_err()
-                .to_string()
-                .contains("more than one place")
-        );
+        assert!(model(&g).unwrap_err().to_string().contains("more than one place"));
     }
 }

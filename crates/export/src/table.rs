@@ -38,12 +38,8 @@ pub enum TableFormat {
 
 impl TableFormat {
     /// All of them.
-    pub const ALL: [TableFormat; 4] = [
-        TableFormat::Parquet,
-        TableFormat::Npy,
-        TableFormat::Csv,
-        TableFormat::Jsonl,
-    ];
+    pub const ALL: [TableFormat; 4] =
+        [TableFormat::Parquet, TableFormat::Npy, TableFormat::Csv, TableFormat::Jsonl];
 
     /// The ending of its files.
     pub fn ending(self) -> &'static str {
@@ -106,10 +102,7 @@ impl<W: Write + Send> TableWriter<W> {
             TableFormat::Csv => Kind::Csv(Box::new(csv_table::CsvTable::new(to, info.dim)?)),
             TableFormat::Jsonl => Kind::Jsonl(to),
         };
-        Ok(TableWriter {
-            dim: info.dim,
-            kind,
-        })
+        Ok(TableWriter { dim: info.dim, kind })
     }
 
     /// Adds a row.
@@ -120,10 +113,7 @@ impl<W: Write + Send> TableWriter<W> {
         vector: &[f32],
     ) -> Result<(), ExportError> {
         if vector.len() != self.dim {
-            return Err(ExportError::Length {
-                expected: self.dim,
-                got: vector.len(),
-            });
+            return Err(ExportError::Length { expected: self.dim, got: vector.len() });
         }
         match &mut self.kind {
             Kind::Parquet(table) => table.row(path, label, vector),
@@ -148,15 +138,9 @@ mod tests {
     use super::*;
 
     pub fn written(format: TableFormat) -> Vec<u8> {
-        let info = TableInfo {
-            rows: 2,
-            dim: 3,
-            notes: vec![("model".into(), "m".into())],
-        };
+        let info = TableInfo { rows: 2, dim: 3, notes: vec![("model".into(), "m".into())] };
         let mut table = TableWriter::new(format, vec![], &info).unwrap();
-        table
-            .row("a, \"ü\".png", Some("cat"), &[1.0, -0.5, 1e-9])
-            .unwrap();
+        table.row("a, \"ü\".png", Some("cat"), &[1.0, -0.5, 1e-9]).unwrap();
         table.row("b.png", None, &[0.1, 0.2, f32::MAX]).unwrap();
         let wrong = table.row("c.png", None, &[0.0]);
         assert!(matches!(wrong, Err(ExportError::Length { .. })));
@@ -180,10 +164,8 @@ mod tests {
                         b.png,,0.1,0.2,340282350000000000000000000000000000000\n";
         assert_eq!(text, expected);
         let text = String::from_utf8(written(TableFormat::Jsonl)).unwrap();
-        let lines: Vec<serde_json::Value> = text
-            .lines()
-            .map(|l| serde_json::from_str(l).unwrap())
-            .collect();
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         assert_eq!(lines[0]["path"], "a, \"ü\".png");
         assert_eq!(lines[1]["label"], serde_json::Value::Null);
         let read = lines[1]["vector"][0].as_f64().unwrap() as f32;

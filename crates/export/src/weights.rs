@@ -66,10 +66,8 @@ pub fn torchvision_weights(
         .filter_map(|t| t.name.strip_suffix(".running_var"))
         .map(|norm| format!("{norm}.num_batches_tracked"))
         .collect();
-    let bytes: Vec<Vec<u8>> = tensors
-        .iter()
-        .map(|t| t.values.iter().flat_map(|v| v.to_le_bytes()).collect())
-        .collect();
+    let bytes: Vec<Vec<u8>> =
+        tensors.iter().map(|t| t.values.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
     let view = |dtype, shape, data| {
         let view = TensorView::new(dtype, shape, data);
         view.map_err(|e| ExportError::NotThere(format!("a tensor has not its shape: {e}")))
@@ -149,26 +147,16 @@ mod tests {
     use super::*;
     use safetensors::SafeTensors;
 
-    const FORM: Preprocessing = Preprocessing {
-        size: 32,
-        mean: [0.5; 3],
-        std: [0.25; 3],
-    };
+    const FORM: Preprocessing = Preprocessing { size: 32, mean: [0.5; 3], std: [0.25; 3] };
 
     fn tensor<'a>(name: &'a str, shape: &'a [usize], values: &'a [f32]) -> NamedTensor<'a> {
-        NamedTensor {
-            name,
-            shape,
-            values,
-        }
+        NamedTensor { name, shape, values }
     }
 
     #[test]
     fn norms_get_their_counters() {
-        let tensors = [
-            tensor("conv1.weight", &[1, 2], &[1.0, 2.0]),
-            tensor("bn1.running_var", &[1], &[3.0]),
-        ];
+        let tensors =
+            [tensor("conv1.weight", &[1, 2], &[1.0, 2.0]), tensor("bn1.running_var", &[1], &[3.0])];
         let bytes = torchvision_weights(&tensors, &FORM, &[("network", "x".into())]).unwrap();
         let file = SafeTensors::deserialize(&bytes).unwrap();
         let counter = file.tensor("bn1.num_batches_tracked").unwrap();
@@ -187,17 +175,10 @@ mod tests {
         let config = |architecture, width| {
             let shape = conv(width);
             let fc = [128, 512];
-            let tensors = [
-                tensor("conv1.weight", &shape, &[]),
-                tensor("fc.weight", &fc, &[]),
-            ];
+            let tensors = [tensor("conv1.weight", &shape, &[]), tensor("fc.weight", &fc, &[])];
             timm_config(architecture, &tensors, &FORM).map_err(|e| e.to_string())
         };
-        assert!(
-            config("resnet18", 64)
-                .unwrap()
-                .contains("\"num_classes\": 128")
-        );
+        assert!(config("resnet18", 64).unwrap().contains("\"num_classes\": 128"));
         assert!(config("resnet18", 16).unwrap_err().contains("64 channels"));
         for other in ["alexnet", "resnet10"] {
             let error = config(other, 64).unwrap_err();

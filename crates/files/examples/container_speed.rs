@@ -20,26 +20,20 @@ fn told<T>(what: &str, bytes: usize, work: impl FnOnce() -> T) -> T {
 }
 
 fn main() -> Result<(), FileError> {
-    let mib: usize = std::env::args()
-        .nth(1)
-        .map_or(512, |n| n.parse().unwrap_or(512));
+    let mib: usize = std::env::args().nth(1).map_or(512, |n| n.parse().unwrap_or(512));
     let data: Vec<u8> = (0..mib << 20).map(|i| ((i * 31) >> 5) as u8).collect();
     let n = data.len();
     told("XXH3-128 in blocks", n, || {
-        data.chunks(BLOCK)
-            .fold(0, |all, block| all ^ checksum(block))
+        data.chunks(BLOCK).fold(0, |all, block| all ^ checksum(block))
     });
     told("CRC-32 in blocks", n, || {
-        data.chunks(BLOCK)
-            .fold(0, |all, block| all ^ crc32fast::hash(block))
+        data.chunks(BLOCK).fold(0, |all, block| all ^ crc32fast::hash(block))
     });
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("a.safetensors");
     told("plain write and sync", n, || {
-        anchorhood_files::AtomicFile::write(&path, &data).map_err(|source| FileError::Io {
-            path: path.clone(),
-            source,
-        })
+        anchorhood_files::AtomicFile::write(&path, &data)
+            .map_err(|source| FileError::Io { path: path.clone(), source })
     })?;
     let container = Container {
         tensors: vec![NamedTensor::new("bank", Dtype::F32, &[n / 512, 128], &data)],

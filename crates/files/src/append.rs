@@ -24,12 +24,7 @@ impl AppendFile {
         if !there {
             disk.sync_folder(folder_of(path))?;
         }
-        Ok(AppendFile {
-            length: disk.length(path)?,
-            path: path.into(),
-            disk,
-            file,
-        })
+        Ok(AppendFile { length: disk.length(path)?, path: path.into(), disk, file })
     }
 
     /// Where it lies.
@@ -87,9 +82,7 @@ impl AppendFile {
 
     /// Removes it.
     pub fn remove(self) -> io::Result<()> {
-        let AppendFile {
-            disk, path, file, ..
-        } = self;
+        let AppendFile { disk, path, file, .. } = self;
         drop(file); // some systems remove no open file
         disk.remove(&path)?;
         disk.sync_folder(folder_of(&path))

@@ -6,13 +6,8 @@ use std::sync::Arc;
 use crate::{Failing, Fault, FileSystem, Forgetful, Survives};
 
 /// What may be left after a power cut, beside what a kill leaves.
-const CUTS: [Survives; 5] = [
-    Survives::Synced,
-    Survives::Names,
-    Survives::Bytes,
-    Survives::Mix(1),
-    Survives::Mix(2),
-];
+const CUTS: [Survives; 5] =
+    [Survives::Synced, Survives::Names, Survives::Bytes, Survives::Mix(1), Survives::Mix(2)];
 
 /// Lets `work` run on a copy of `start` once for every operation and every way in which it can go
 /// wrong, and has `check` look at what is left each time, together with what the work had promised

@@ -96,10 +96,7 @@ impl BlockSums {
     pub fn new(sums: Vec<Checksum>, length: usize) -> Option<Self> {
         let words = sums.len().div_ceil(64);
         let fits = sums.len() == length.div_ceil(BLOCK);
-        fits.then(|| BlockSums {
-            sums,
-            right: (0..words).map(|_| AtomicU64::new(0)).collect(),
-        })
+        fits.then(|| BlockSums { sums, right: (0..words).map(|_| AtomicU64::new(0)).collect() })
     }
 
     /// How many blocks.

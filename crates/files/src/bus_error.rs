@@ -66,10 +66,7 @@ mod linux {
             if let Some(start) = name_in(&line[..length], at) {
                 line.copy_within(start..length, 0);
                 let named = &mut line[..length - start];
-                named
-                    .iter_mut()
-                    .filter(|b| b.is_ascii_control())
-                    .for_each(|b| *b = b'?');
+                named.iter_mut().filter(|b| b.is_ascii_control()).for_each(|b| *b = b'?');
                 return Some((line, length - start));
             }
             length = 0;
@@ -82,9 +79,7 @@ mod linux {
     pub(super) fn name_in(line: &[u8], at: usize) -> Option<usize> {
         let hex = |digits: &[u8]| {
             let digit = |b: u8| (b as char).to_digit(16).map(|d| d as usize);
-            digits
-                .iter()
-                .try_fold(0_usize, |n, b| Some(n << 4 | digit(*b)?))
+            digits.iter().try_fold(0_usize, |n, b| Some(n << 4 | digit(*b)?))
         };
         let dash = line.iter().position(|b| *b == b'-')?;
         let space = line.iter().position(|b| *b == b' ')?;

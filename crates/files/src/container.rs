@@ -32,12 +32,7 @@ pub struct NamedTensor<'a> {
 impl<'a> NamedTensor<'a> {
     /// A tensor whose bytes are borrowed.
     pub fn new(name: &str, dtype: Dtype, shape: &[usize], data: &'a [u8]) -> Self {
-        NamedTensor {
-            name: name.into(),
-            dtype,
-            shape: shape.into(),
-            data: Cow::Borrowed(data),
-        }
+        NamedTensor { name: name.into(), dtype, shape: shape.into(), data: Cow::Borrowed(data) }
     }
 
     fn info(&self) -> Info<'_> {
@@ -85,10 +80,7 @@ pub fn write_with(
     disk: &dyn FileSystem,
     rest: Rest,
 ) -> Result<(), FileError> {
-    let bad = |reason| FileError::Content {
-        path: path.into(),
-        reason,
-    };
+    let bad = |reason| FileError::Content { path: path.into(), reason };
     let tensors = sorted(&container.tensors).map_err(bad)?;
     let mut hasher = BlockHasher::new();
     for tensor in &tensors {
@@ -140,12 +132,8 @@ fn check_length(tensor: &NamedTensor, bytes: usize) -> Result<(), String> {
     if tensor.bytes() == Some(bytes) {
         return Ok(());
     }
-    let NamedTensor {
-        name, shape, dtype, ..
-    } = tensor;
-    Err(format!(
-        "{name}: {bytes} bytes are no {shape:?} of {dtype:?}"
-    ))
+    let NamedTensor { name, shape, dtype, .. } = tensor;
+    Err(format!("{name}: {bytes} bytes are no {shape:?} of {dtype:?}"))
 }
 
 fn in_order<'c, 'a>(

@@ -199,10 +199,7 @@ fn rename_new(_: &Path, _: &Path) -> io::Result<()> {
 #[cfg(unix)]
 fn file_id(_: &Path, about: &fs::Metadata) -> io::Result<FileId> {
     use std::os::unix::fs::MetadataExt;
-    Ok(FileId {
-        device: about.dev(),
-        inode: about.ino(),
-    })
+    Ok(FileId { device: about.dev(), inode: about.ino() })
 }
 
 #[cfg(not(unix))]
@@ -210,16 +207,10 @@ fn file_id(path: &Path, _: &fs::Metadata) -> io::Result<FileId> {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     path.canonicalize()?.hash(&mut hasher);
-    Ok(FileId {
-        device: 0,
-        inode: hasher.finish(),
-    })
+    Ok(FileId { device: 0, inode: hasher.finish() })
 }
 
 #[cfg(unix)]
 fn unable(kind: io::ErrorKind) -> bool {
-    matches!(
-        kind,
-        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
-    )
+    matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }

@@ -51,16 +51,10 @@ pub enum FileError {
 impl FileError {
     pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> FileError {
         let path = path.to_path_buf();
-        move |source| FileError::Io {
-            path: path.clone(),
-            source,
-        }
+        move |source| FileError::Io { path: path.clone(), source }
     }
 
     pub(crate) fn damaged(path: &Path, place: impl Into<String>) -> FileError {
-        FileError::Damaged {
-            path: path.into(),
-            place: place.into(),
-        }
+        FileError::Damaged { path: path.into(), place: place.into() }
     }
 }

@@ -41,13 +41,8 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 5] = [
-        Fault::Once,
-        Fault::Killed,
-        Fault::Torn,
-        Fault::Full,
-        Fault::Unreadable,
-    ];
+    pub const ALL: [Fault; 5] =
+        [Fault::Once, Fault::Killed, Fault::Torn, Fault::Full, Fault::Unreadable];
 
     /// Whether an operation can go wrong in this way, other than in one of those before.
     pub fn concerns(self, operation: Operation) -> bool {
@@ -116,10 +111,7 @@ impl Failing {
 
     /// What was asked for, in order.
     pub fn log(&self) -> Vec<Operation> {
-        self.log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many operations were asked for.

@@ -74,17 +74,11 @@ impl Default for Contents {
 
 impl Node {
     fn folder() -> Node {
-        Node::Folder {
-            now: Names::new(),
-            synced: Names::new(),
-        }
+        Node::Folder { now: Names::new(), synced: Names::new() }
     }
 
     fn file() -> Node {
-        Node::File {
-            now: vec![],
-            synced: vec![],
-        }
+        Node::File { now: vec![], synced: vec![] }
     }
 
     fn sync(&mut self) {
@@ -149,13 +143,7 @@ impl Forgetful {
     }
 
     fn open(&self, node: usize, append: bool) -> OpenFile {
-        OpenFile {
-            disk: self.clone(),
-            node,
-            at: 0,
-            append,
-            held: false,
-        }
+        OpenFile { disk: self.clone(), node, at: 0, append, held: false }
     }
 }
 
@@ -286,9 +274,7 @@ impl Contents {
     /// Makes the renames out of a folder and into it durable.
     fn sync_moves(&mut self, folder: usize) {
         let concerns = |m: &Move| m.from.0 == folder || m.to.0 == folder;
-        let (done, left) = std::mem::take(&mut self.moves)
-            .into_iter()
-            .partition(concerns);
+        let (done, left) = std::mem::take(&mut self.moves).into_iter().partition(concerns);
         self.moves = left;
         let done: Vec<Move> = done;
         for Move { node, from, to } in done {
@@ -508,10 +494,7 @@ impl FileSystem for Forgetful {
         let contents = self.contents();
         let node = contents.find(path)?;
         Ok(FileStamp {
-            id: FileId {
-                device: 0,
-                inode: node as u64,
-            },
+            id: FileId { device: 0, inode: node as u64 },
             length: contents.bytes(node).map_or(0, Vec::len) as u64,
             modified: None,
         })

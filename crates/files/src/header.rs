@@ -145,16 +145,12 @@ pub(crate) fn check(bytes: &[u8]) -> Result<Option<usize>, String> {
     let digits = |at: usize| std::str::from_utf8(&header[at..][..DIGITS]).ok();
     let kept = |at: usize| digits(at).and_then(from_hex);
     if kept(SUM_AT) != Some(sum_of(header)) {
-        return Err(format!(
-            "its header, bytes 0 to {data}, is not what was written"
-        ));
+        return Err(format!("its header, bytes 0 to {data}, is not what was written"));
     }
     let clock = &header[CLOCK_AT..][..CLOCK];
     if kept(CLOCK_AT + CLOCK) != Some(checksum(clock)) {
         let end = MIDDLE_AT;
-        return Err(format!(
-            "its clock, bytes {CLOCK_AT} to {end}, is not what was written"
-        ));
+        return Err(format!("its clock, bytes {CLOCK_AT} to {end}, is not what was written"));
     }
     Ok(Some(data))
 }

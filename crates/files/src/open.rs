@@ -210,10 +210,7 @@ fn without_checksums(path: &Path, bytes: &[u8]) -> FileError {
 }
 
 fn other_version(path: &Path, found: Option<&str>) -> FileError {
-    FileError::Version {
-        path: path.into(),
-        found: found.unwrap_or("unknown").into(),
-    }
+    FileError::Version { path: path.into(), found: found.unwrap_or("unknown").into() }
 }
 
 fn tensors(parsed: &Metadata) -> BTreeMap<String, Info> {
@@ -227,10 +224,7 @@ fn tensors(parsed: &Metadata) -> BTreeMap<String, Info> {
 }
 
 fn not_container(path: &Path, reason: &str) -> FileError {
-    FileError::NotContainer {
-        path: path.into(),
-        reason: reason.into(),
-    }
+    FileError::NotContainer { path: path.into(), reason: reason.into() }
 }
 
 /// Whether a file that is wrong was meant to be a safetensors file.

@@ -148,9 +148,7 @@ mod tests {
     fn reads_small_things() {
         let bytes = b"\x80\x02}q\x01(U\x06labelsq\x02]q\x03(K\x07M\x00\x01J\xff\xff\xff\xff\x8a\x01\xfeeU\x01a]U\x01bau.";
         let p = Pickle::parse(bytes, &[]).unwrap();
-        let Some(Value::List(ids)) = p.get(p.top(), "labels") else {
-            panic!("no list")
-        };
+        let Some(Value::List(ids)) = p.get(p.top(), "labels") else { panic!("no list") };
         let numbers: Vec<&Value> = ids.iter().map(|id| p.value(*id)).collect();
         let expected = [7, 256, -1, -2].map(Value::Int);
         assert_eq!(numbers, expected.iter().collect::<Vec<_>>());
@@ -162,13 +160,8 @@ mod tests {
     fn calls_are_kept_and_not_made() {
         let bytes = b"ccollections\nOrderedDict\n)R(U\x01aK\x05u}b.";
         let p = Pickle::parse(bytes, KNOWN).unwrap();
-        let Value::Call(call) = p.top() else {
-            panic!("no call")
-        };
-        assert_eq!(
-            (call.name, p.argument(call, 0), call.state.is_some()),
-            (0, None, true)
-        );
+        let Value::Call(call) = p.top() else { panic!("no call") };
+        assert_eq!((call.name, p.argument(call, 0), call.state.is_some()), (0, None, true));
         assert_eq!(p.get(p.top(), "a"), Some(&Value::Int(5)));
         let elsewhere = Pickle::parse(b"U\x01xQ.", KNOWN).unwrap();
         assert!(

@@ -57,14 +57,9 @@ mod tests {
             let make = |n: u8| private_file(&path, &move || Ok(vec![n; 32])).unwrap();
             let made = threads.iter().map(|n| scope.spawn(move || make(*n)));
             let made: Vec<_> = made.collect();
-            made.into_iter()
-                .map(|thread| thread.join().unwrap())
-                .collect()
+            made.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        assert!(
-            read.iter()
-                .all(|bytes| bytes == &read[0] && bytes.len() == 32)
-        );
+        assert!(read.iter().all(|bytes| bytes == &read[0] && bytes.len() == 32));
         assert_eq!(fs::read_dir(place.path().join("new")).unwrap().count(), 1);
         #[cfg(unix)]
         {

@@ -301,20 +301,11 @@ mod tests {
         let bytes = |whole: Whole| whole.encode();
         assert!(bytes(Whole::default()).is_empty());
         assert_eq!(Part { a: 150 }.encode(), [0x08, 0x96, 0x01]);
-        let text = Whole {
-            text: "testing".into(),
-            ..Whole::default()
-        };
+        let text = Whole { text: "testing".into(), ..Whole::default() };
         assert_eq!(bytes(text), b"\x12\x07testing");
-        let part = Whole {
-            part: Some(Part { a: 150 }),
-            ..Whole::default()
-        };
+        let part = Whole { part: Some(Part { a: 150 }), ..Whole::default() };
         assert_eq!(bytes(part), [0x1a, 3, 0x08, 0x96, 0x01]);
-        let negative = Whole {
-            number: -2,
-            ..Whole::default()
-        };
+        let negative = Whole { number: -2, ..Whole::default() };
         let expected = [&[0x08, 0xfe][..], &[0xff; 8], &[1]].concat();
         assert_eq!(bytes(negative), expected);
         let others = Whole {
@@ -357,14 +348,12 @@ mod tests {
             let _something_or_nothing = Whole::decode(&bad);
         }
         let refused: [&[u8]; 6] = [
-            &[0x08],          // no value
+            &[0x08],                                                          // no value
             &[0x0a, 0],       // a number that is text
             &[0x12, 2, b'a'], // text that is cut off
             &[0x12, 1, 0xff], // text that is none
             &[0x0b],          // a group
-            &[
-                0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1,
-            ], // longer than memory
+            &[0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], // longer than memory
         ];
         for bytes in refused {
             assert_eq!(Whole::decode(bytes), None, "{bytes:?}");

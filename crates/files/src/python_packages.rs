@@ -29,10 +29,8 @@ pub fn entries_beginning(folder: &Path, beginning: &str) -> Vec<PathBuf> {
     let Ok(read) = std::fs::read_dir(folder) else {
         return vec![];
     };
-    let begins = |p: &PathBuf| {
-        p.file_name()
-            .is_some_and(|n| n.to_string_lossy().starts_with(beginning))
-    };
+    let begins =
+        |p: &PathBuf| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(beginning));
     let mut found: Vec<PathBuf> = read.flatten().map(|e| e.path()).filter(begins).collect();
     found.sort();
     found

@@ -157,22 +157,8 @@ mod tests {
             assert_eq!(inside(name).unwrap(), folder.join(to), "{name}");
         }
         assert!(inside(folder.join("a").to_str().unwrap()).is_ok());
-        for name in [
-            "../out",
-            "/etc/passwd",
-            "up/out",
-            "file",
-            "one",
-            "one/x",
-            "",
-            ".",
-            "a/..",
-        ] {
-            assert_eq!(
-                inside(name).unwrap_err().kind(),
-                ErrorKind::InvalidInput,
-                "{name}"
-            );
+        for name in ["../out", "/etc/passwd", "up/out", "file", "one", "one/x", "", ".", "a/.."] {
+            assert_eq!(inside(name).unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
         }
         let beside = resolve_inside(&root.join("i"), &folder.join("a"));
         assert!(beside.is_err(), "a folder's name is no prefix of letters");

@@ -196,10 +196,8 @@ mod tests {
         assert_eq!(all, again);
         let different: std::collections::HashSet<&Vec<u8>> = all.iter().collect();
         assert!(different.len() > 700, "{}", different.len());
-        let has = |text: &str| {
-            all.iter()
-                .any(|b| b.windows(text.len()).any(|w| w == text.as_bytes()))
-        };
+        let has =
+            |text: &str| all.iter().any(|b| b.windows(text.len()).any(|w| w == text.as_bytes()));
         assert!(has("18446744073709551615"));
     }
 }

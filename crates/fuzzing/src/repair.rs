@@ -17,10 +17,7 @@ pub fn nothing(_: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn put(bytes: &mut [u8], at: usize, what: &[u8]) -> Option<()> {
-    bytes
-        .get_mut(at..)?
-        .get_mut(..what.len())?
-        .copy_from_slice(what);
+    bytes.get_mut(at..)?.get_mut(..what.len())?.copy_from_slice(what);
     Some(())
 }
 

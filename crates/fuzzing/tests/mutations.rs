@@ -59,18 +59,13 @@ unsafe impl GlobalAlloc for Bounded {
 static ALLOCATOR: Bounded = Bounded;
 
 fn take(bytes: usize) -> bool {
-    let held = HELD
-        .fetch_add(bytes, Ordering::Relaxed)
-        .saturating_add(bytes);
+    let held = HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
     if held > MOST_BYTES {
         HELD.fetch_sub(bytes, Ordering::Relaxed);
         let (target, number) = UNDER_ATTACK.get();
         // What asked may be able to do without; if not, the process ends, and this line says why.
         let mut said = std::io::stderr();
-        let _ = writeln!(
-            said,
-            "{target}, input {number}: {bytes} bytes more would be over 2 GB"
-        );
+        let _ = writeln!(said, "{target}, input {number}: {bytes} bytes more would be over 2 GB");
         return false;
     }
     PEAK.fetch_max(held, Ordering::Relaxed);
@@ -124,9 +119,7 @@ fn attack(target: &Target, bytes: &[u8]) -> Result<(), String> {
 
 fn mutations() -> u64 {
     let asked = std::env::var("ANCHORHOOD_FUZZ").ok();
-    asked.map_or(MUTATIONS, |n| {
-        n.parse().expect("ANCHORHOOD_FUZZ is a number")
-    })
+    asked.map_or(MUTATIONS, |n| n.parse().expect("ANCHORHOOD_FUZZ is a number"))
 }
 
 /// Where the bytes of a failure are kept.
@@ -190,10 +183,7 @@ fn give_up(worker: usize) {
     let kept = keep(&target, number, &input(&(target.seeds)(), number));
     let name = target.name;
     let mut said = std::io::stderr();
-    let _ = writeln!(
-        said,
-        "{name}, input {number}: it takes longer than 20 s ({kept})"
-    );
+    let _ = writeln!(said, "{name}, input {number}: it takes longer than 20 s ({kept})");
     std::process::abort();
 }
 
@@ -226,9 +216,7 @@ fn no_reader_panics_hangs_or_takes_memory_without_bound() {
     std::thread::scope(|threads| {
         for worker in 0..WORKERS {
             let named = std::thread::Builder::new().name(WORKER.into());
-            named
-                .spawn_scoped(threads, move || work(worker))
-                .expect("a thread");
+            named.spawn_scoped(threads, move || work(worker)).expect("a thread");
         }
         watch(since, &done);
     });

@@ -106,10 +106,7 @@ mod tests {
         assert_eq!(shortened("a.png", 10.0, 100.0), "a.png");
         let long = "holidays/2019/ü/IMG_0354.png";
         let short = shortened(long, 10.0, 90.0);
-        assert!(
-            short.starts_with(CUT) && long.ends_with(&short[CUT.len_utf8()..]),
-            "{short}"
-        );
+        assert!(short.starts_with(CUT) && long.ends_with(&short[CUT.len_utf8()..]), "{short}");
         assert!(width(&short, 10.0) <= 90.0 && width(&short, 10.0) > 75.0);
         assert_eq!(shortened(long, 10.0, 1.0), "");
     }

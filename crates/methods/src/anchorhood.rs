@@ -68,10 +68,7 @@ const PROJECTOR: usize = 1;
 const MOMENTUM: Scalar = Scalar(1);
 
 /// What the second network is shown of a step.
-const ONE: ViewPasses = ViewPasses {
-    views: 1,
-    statistics: ViewStatistics::Each,
-};
+const ONE: ViewPasses = ViewPasses { views: 1, statistics: ViewStatistics::Each };
 
 impl AnchorhoodSettings {
     fn heads(&self) -> Vec<Head> {
@@ -131,23 +128,15 @@ impl Anchorhood {
         let (s, weight) = (self.settings, self.memory_weight());
         let (rows, gradient) = self.chain.last().output_and_gradient();
         let (views, dim) = (s.passes.views, s.projector.features);
-        let between_views = Loss {
-            rows: &mut self.losses,
-            gradient: &mut *gradient,
-            weight: 1.0 - weight,
-        };
+        let between_views =
+            Loss { rows: &mut self.losses, gradient: &mut *gradient, weight: 1.0 - weight };
         stream.contrastive(rows, views, dim, s.temperature, between_views)?;
         if weight == 0.0 {
             return Ok(());
         }
-        let over_the_memory = Loss {
-            rows: &mut self.losses,
-            gradient: &mut self.gradient,
-            weight,
-        };
+        let over_the_memory = Loss { rows: &mut self.losses, gradient: &mut self.gradient, weight };
         let temperature = s.memory.temperature;
-        self.memory
-            .loss(stream, rows, temperature, batch, over_the_memory)?;
+        self.memory.loss(stream, rows, temperature, batch, over_the_memory)?;
         stream.add(&self.gradient, gradient)
     }
 }

@@ -45,10 +45,7 @@ impl And {
 
     /// Every picture stays by itself.
     pub(crate) fn without_discovery(self) -> Self {
-        And {
-            discovers: false,
-            ..self
-        }
+        And { discovers: false, ..self }
     }
 }
 
@@ -76,21 +73,15 @@ impl Method for And {
                 Some(self.memory.bank_of(round.device, features, dim)?)
             }
         };
-        self.memory
-            .discover(round, recomputed.as_ref(), &self.settings)
+        self.memory.discover(round, recomputed.as_ref(), &self.settings)
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         let s = &self.settings;
         self.network.forward(stream, 0, batch.view(0))?;
         let (features, gradient) = self.network.output_and_gradient();
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
-        self.memory
-            .loss(stream, features, s.temperature, batch, loss)?;
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
+        self.memory.loss(stream, features, s.temperature, batch, loss)?;
         let features = self.network.output();
         let bank = &mut self.memory.bank;
         bank.update(stream, batch.indices(), features, s.rate)?;

@@ -80,10 +80,7 @@ impl BiGan {
         let plain = setup.options(setup.batch);
         let through = plain.clone().with_input_gradient();
         let both = through.clone().with_passes(2);
-        let pairs = Setup {
-            batch: 2 * setup.batch,
-            ..*setup
-        };
+        let pairs = Setup { batch: 2 * setup.batch, ..*setup };
         let all = [
             plain.memory_bytes(setup.graph)?,
             through.memory_bytes(&sizes.latent(setup.features())?)?,
@@ -109,20 +106,11 @@ impl BiGan {
         let plain = setup.options(batch);
         let through = plain.clone().with_input_gradient();
         let both = through.clone().with_passes(2);
-        let pairs = Setup {
-            batch: 2 * batch,
-            ..setup
-        };
+        let pairs = Setup { batch: 2 * batch, ..setup };
         let mut pairs = Classifier::new(&pairs, ("pairs", 5), &sizes.pairs()?, 2)?;
         let classes = |real: u32| {
             let classes: Vec<u32> = (0..2 * batch as u32)
-                .map(|row| {
-                    if (row as usize) < batch {
-                        real
-                    } else {
-                        1 - real
-                    }
-                })
+                .map(|row| if (row as usize) < batch { real } else { 1 - real })
                 .collect();
             device.upload_indices(&classes)?.below(2)
         };
@@ -200,10 +188,9 @@ impl BiGan {
 
     /// Gradients of some passes through what the discriminator makes of pictures and of latents.
     fn back(&mut self, stream: &mut Stream, pictures: &[usize], latents: &[usize]) -> Result<()> {
-        for (network, passes) in [
-            (&mut self.of_pictures, pictures),
-            (&mut self.of_latents, latents),
-        ] {
+        for (network, passes) in
+            [(&mut self.of_pictures, pictures), (&mut self.of_latents, latents)]
+        {
             let (_, gradient) = network.output_and_gradient();
             stream.copy(self.pairs.input_gradient()?, gradient)?;
             for pass in passes {
@@ -229,11 +216,7 @@ impl BiGan {
 
 impl Sizes {
     fn new(setup: &Setup, latents: usize, hidden: usize) -> Self {
-        Sizes {
-            pictures: setup.graph.nodes()[0].shape,
-            latents,
-            hidden,
-        }
+        Sizes { pictures: setup.graph.nodes()[0].shape, latents, hidden }
     }
 
     /// The side of the smallest maps, and how often they are doubled up to the size of a picture.
@@ -466,11 +449,8 @@ mod tests {
 
     #[test]
     fn pictures_that_cannot_be_made_by_doubling_are_refused() {
-        let of = |side: usize| Sizes {
-            pictures: Shape::new(side, side, 3),
-            latents: 4,
-            hidden: 32,
-        };
+        let of =
+            |side: usize| Sizes { pictures: Shape::new(side, side, 3), latents: 4, hidden: 32 };
         for (side, first, times) in [(4, 4, 0), (8, 4, 1), (32, 4, 3), (96, 3, 5), (224, 7, 5)] {
             assert_eq!(of(side).doublings().unwrap(), (first, times));
             let made = of(side).generator().unwrap();

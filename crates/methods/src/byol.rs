@@ -60,10 +60,7 @@ impl ByolSettings {
     fn heads(&self) -> ([Head; 2], [Head; 1]) {
         let projector = |name| (name, self.projector, MlpEnd::Norm);
         let predictor = ("predictor", self.predictor, MlpEnd::Plain);
-        (
-            [projector("projector"), predictor],
-            [projector("target.projector")],
-        )
+        ([projector("projector"), predictor], [projector("target.projector")])
     }
 
     /// Bytes of the networks.
@@ -97,16 +94,11 @@ impl Method for Byol {
     }
 
     fn views(&self) -> Vec<ViewSettings> {
-        let of = |blur, solarise| ViewSettings {
-            blur: Some(blur),
-            solarise: Some(solarise),
-        };
+        let of = |blur, solarise| ViewSettings { blur: Some(blur), solarise: Some(solarise) };
         let paper = [of(1.0, 0.0), of(0.1, 0.2)];
         match self.settings.views_differ {
             false => self.settings.passes.alike(),
-            true => (0..self.settings.passes.views)
-                .map(|v| paper[v % 2])
-                .collect(),
+            true => (0..self.settings.passes.views).map(|v| paper[v % 2]).collect(),
         }
     }
 
@@ -121,11 +113,7 @@ impl Method for Byol {
         let projected = self.target.output(TARGET_PROJECTOR);
         stream.mean_of_others(projected, views, dim, true, &mut self.targets)?;
         let (predicted, gradient) = self.online.last().output_and_gradient();
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
         stream.cosine(predicted, &self.targets, dim, loss)?;
         self.online.learn(stream)?;
         self.target.follow(stream, &self.online, MOMENTUM)

@@ -89,11 +89,7 @@ impl Classifier {
     /// Gradients of what was guessed, up to the input's, by the step's classes or by others.
     fn guess_back(&mut self, stream: &mut Stream, others: Option<&Buffer<u32>>) -> Result<()> {
         let (logits, gradient) = self.network.output_and_gradient();
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
         let labels = others.unwrap_or(&self.labels);
         stream.cross_entropy(logits, self.classes, labels, &self.items, loss)?;
         self.network.backward(stream, 0)
@@ -151,11 +147,7 @@ impl Classifier {
         let wanted = vec![self.classes + 1];
         if found != wanted {
             let found = found.to_vec();
-            return Err(StateError::Shape {
-                name,
-                found,
-                wanted,
-            });
+            return Err(StateError::Shape { name, found, wanted });
         }
         self.tally = go_on(device, counts)?;
         self.told = vec![0; counts.len()];

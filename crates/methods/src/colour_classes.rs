@@ -84,11 +84,7 @@ impl ColourClasses {
         let mut network = setup.device.network(&g, &setup.options(setup.batch))?;
         network.initialise(setup.seed)?;
         network.normalised_by(&setup.mean, &setup.std)?;
-        Ok(ColourClasses {
-            dim,
-            network,
-            codebook: setup.device.upload(&part.codebook())?,
-        })
+        Ok(ColourClasses { dim, network, codebook: setup.device.upload(&part.codebook())? })
     }
 
     /// Writes the class of every place of a batch's first views.

@@ -55,10 +55,7 @@ impl Counting {
     /// Bytes of the network that learns, and of what it is shown.
     pub fn memory_bytes(setup: &Setup) -> Result<usize> {
         let values = VIEWS * setup.batch * setup.graph.nodes()[0].shape.len();
-        Ok(setup
-            .options(VIEWS * setup.batch)
-            .memory_bytes(setup.graph)?
-            + 4 * values)
+        Ok(setup.options(VIEWS * setup.batch).memory_bytes(setup.graph)? + 4 * values)
     }
 
     /// At the beginning of a run.
@@ -125,17 +122,8 @@ impl Method for Counting {
         self.relu.forward(stream, 0, self.network.output_of(0))?;
         let dim = self.network.features();
         let (rows, gradient) = self.relu.output_and_gradient();
-        let of = PartsAndWholes {
-            rows,
-            views: VIEWS,
-            dim,
-            margin: MARGIN,
-        };
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
+        let of = PartsAndWholes { rows, views: VIEWS, dim, margin: MARGIN };
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
         stream.counting(&of, &mut self.distances, loss)?;
         let (distances, items) = (&self.distances, batch.indices());
         stream.tally(distances, 2, &self.own, items, &mut self.tally)?;

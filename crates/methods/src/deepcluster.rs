@@ -138,9 +138,7 @@ impl Method for DeepCluster {
     fn before_epoch(&mut self, start: &mut EpochStart) -> Result<()> {
         let mut features = (start.features)(&mut self.encoder)?;
         if !features.iter().all(|value| value.is_finite()) {
-            return Err(Error::Plan(
-                "features to cluster that are no numbers".into(),
-            ));
+            return Err(Error::Plan("features to cluster that are no numbers".into()));
         }
         let (dim, together) = (self.encoder.features(), start.device.communicator());
         if let Some(whitening) = Whitening::of_all(together, &features, dim, 1.0)? {
@@ -167,11 +165,7 @@ impl Method for DeepCluster {
         let share = |part: usize, all: usize| part as f64 / all.max(1) as f64;
         let largest = share(sizes.iter().copied().max().unwrap_or(0), self.of.len());
         let used = sizes.iter().filter(|size| **size > 0).count();
-        let figure = |name, share, chance| PretextFigure {
-            name,
-            share,
-            chance,
-        };
+        let figure = |name, share, chance| PretextFigure { name, share, chance };
         let accuracy = share(tally[0] as usize, seen as usize);
         Ok(vec![
             figure("accuracy", accuracy, Some(largest)),
@@ -184,15 +178,10 @@ impl Method for DeepCluster {
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         let (clusters, items) = (self.clusters(), batch.indices());
         self.encoder.forward(stream, 0, batch.view(0))?;
-        self.classifier
-            .forward(stream, 0, self.encoder.output_of(0))?;
+        self.classifier.forward(stream, 0, self.encoder.output_of(0))?;
         let (logits, gradient) = self.classifier.output_and_gradient();
         stream.tally(logits, clusters, &self.labels, items, &mut self.tally)?;
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
         stream.weighted_cross_entropy(logits, &self.labels, items, &self.weights, loss)?;
         self.classifier.backward(stream, 0)?;
         let (_, gradient) = self.encoder.output_and_gradient();
@@ -203,10 +192,7 @@ impl Method for DeepCluster {
     }
 
     fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {
-        vec![
-            ("", &mut self.encoder),
-            ("classifier", &mut self.classifier),
-        ]
+        vec![("", &mut self.encoder), ("classifier", &mut self.classifier)]
     }
 
     fn state(&self, device: &Device) -> Result<StateDict> {

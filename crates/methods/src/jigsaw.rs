@@ -62,13 +62,7 @@ impl Cut {
     fn new(size: usize, tiles: usize, seed: u64) -> Self {
         let cell = size / CELLS;
         let jitter = cell / 5;
-        Cut {
-            size,
-            tiles,
-            side: cell - jitter,
-            jitter,
-            seed,
-        }
+        Cut { size, tiles, side: cell - jitter, jitter, seed }
     }
 
     /// Where the tile of a cell begins, as [`Tiles`] has it.
@@ -82,12 +76,7 @@ impl Cut {
 
 /// What guesses by all tiles of a picture in which of some orders they are.
 fn head(setup: &Setup, tiles: usize, orders: usize, hidden: usize) -> Result<Graph> {
-    let head = MlpSettings {
-        layers: 2,
-        width: hidden,
-        features: orders,
-        norm: true,
-    };
+    let head = MlpSettings { layers: 2, width: hidden, features: orders, norm: true };
     mlp(tiles * setup.features(), &head, MlpEnd::Plain)
 }
 
@@ -106,9 +95,7 @@ impl Jigsaw {
     ) -> Result<usize> {
         let head = head(setup, tiles, orders, hidden)?;
         let values = tiles * setup.batch * setup.graph.nodes()[0].shape.len();
-        let encoder = setup
-            .options(tiles * setup.batch)
-            .memory_bytes(setup.graph)?;
+        let encoder = setup.options(tiles * setup.batch).memory_bytes(setup.graph)?;
         Ok(encoder + Classifier::memory_bytes(setup, &head)? + 4 * values)
     }
 
@@ -187,13 +174,7 @@ impl Method for Jigsaw {
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.pixels.forward(stream, 0, batch.view(0))?;
-        let Cut {
-            size,
-            tiles,
-            side,
-            jitter,
-            seed,
-        } = self.cut;
+        let Cut { size, tiles, side, jitter, seed } = self.cut;
         let of = Tiles {
             pixels: self.pixels.output(),
             size,
@@ -218,10 +199,7 @@ impl Method for Jigsaw {
     }
 
     fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {
-        vec![
-            ("", &mut self.encoder),
-            ("arrangement", self.classifier.network()),
-        ]
+        vec![("", &mut self.encoder), ("arrangement", self.classifier.network())]
     }
 
     fn pretext(&mut self, device: &Device) -> Result<Vec<PretextFigure>> {

@@ -77,10 +77,7 @@ impl Memory {
         Ok(Memory {
             name,
             each: settings.each,
-            sample: settings.loss_rows.map(|rows| RowSample {
-                rows,
-                seed: setup.seed,
-            }),
+            sample: settings.loss_rows.map(|rows| RowSample { rows, seed: setup.seed }),
             bank: MemoryBank::new(device, pictures, dim, setup.seed)?,
             positives: device.positives_part(&positives, pictures, pictures)?,
             neighbourhoods,
@@ -166,11 +163,7 @@ impl Memory {
             let neighbours = found.neighbours().to_vec();
             let anchors = found.anchors().iter().map(|a| u8::from(*a)).collect();
             let entropy = found.entropy().to_vec();
-            state.push(
-                "memory.neighbours",
-                vec![n, found.k()],
-                Values::U32(neighbours),
-            );
+            state.push("memory.neighbours", vec![n, found.k()], Values::U32(neighbours));
             state.push("memory.anchors", vec![n], Values::U8(anchors));
             state.push("memory.entropy", vec![n], Values::F32(entropy));
         }
@@ -217,8 +210,7 @@ pub fn memory_of(state: &StateDict) -> Option<(&[f32], usize)> {
 /// Pictures that a state holds a row of, whatever the row is of.
 pub fn remembered_pictures(state: &StateDict) -> usize {
     let rows = state.get(BANK).or_else(|| state.get(PROJECTED));
-    rows.and_then(|rows| rows.shape.first().copied())
-        .unwrap_or(0)
+    rows.and_then(|rows| rows.shape.first().copied()).unwrap_or(0)
 }
 
 /// The neighbourhoods that a state holds, of pictures from a number on, of so many.
@@ -230,12 +222,8 @@ pub fn neighbourhoods_of(
         return Ok(None);
     };
     let missing = |name| StateError::Missing { name };
-    let (_, anchors) = state
-        .flags("memory.anchors")
-        .ok_or(missing("memory.anchors"))?;
-    let (_, entropy) = state
-        .floats("memory.entropy")
-        .ok_or(missing("memory.entropy"))?;
+    let (_, anchors) = state.flags("memory.anchors").ok_or(missing("memory.anchors"))?;
+    let (_, entropy) = state.floats("memory.entropy").ok_or(missing("memory.entropy"))?;
     let k = shape.get(1).copied().unwrap_or(0);
     let anchors = anchors.iter().map(|a| *a != 0).collect();
     let (neighbours, entropy) = (neighbours.to_vec(), entropy.to_vec());

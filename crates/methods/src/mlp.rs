@@ -72,12 +72,7 @@ mod tests {
 
     #[test]
     fn layers_are_numbered_as_pytorch_has_them() {
-        let two = MlpSettings {
-            layers: 2,
-            width: 5,
-            features: 3,
-            norm: true,
-        };
+        let two = MlpSettings { layers: 2, width: 5, features: 3, norm: true };
         assert_eq!(
             names(two, MlpEnd::Norm),
             [
@@ -90,12 +85,7 @@ mod tests {
             ]
         );
         let plain = MlpSettings { norm: false, ..two };
-        let expected = [
-            "0.weight [5, 6]",
-            "0.bias [5]",
-            "2.weight [3, 5]",
-            "2.bias [3]",
-        ];
+        let expected = ["0.weight [5, 6]", "0.bias [5]", "2.weight [3, 5]", "2.bias [3]"];
         assert_eq!(names(plain, MlpEnd::UnitLength), expected);
         let one = MlpSettings { layers: 1, ..two };
         assert_eq!(names(one, MlpEnd::Plain), ["0.weight [3, 6]", "0.bias [3]"]);

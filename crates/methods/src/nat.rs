@@ -79,9 +79,7 @@ impl Method for Nat {
         // Every process has all points, and pictures of all of them change theirs.
         let features = together.gather_parts(&own, pictures, dim)?;
         if !features.iter().all(|value| value.is_finite()) {
-            return Err(Error::Plan(
-                "features to give points that are no numbers".into(),
-            ));
+            return Err(Error::Plan("features to give points that are no numbers".into()));
         }
         let time = (start.epoch / REASSIGN_EVERY) as u64;
         let found = self.targets.reassign(&features, GROUP, time);
@@ -97,10 +95,7 @@ impl Method for Nat {
             share: share.into(),
             chance: Some(1.0 / group as f64),
         };
-        Ok(vec![
-            figure("own point nearest", nearest),
-            figure("points kept", kept),
-        ])
+        Ok(vec![figure("own point nearest", nearest), figure("points kept", kept)])
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
@@ -108,11 +103,7 @@ impl Method for Nat {
         stream.gather_rows(&self.rows, dim, batch.indices(), &mut self.of_batch)?;
         self.network.forward(stream, 0, batch.view(0))?;
         let (features, gradient) = self.network.output_and_gradient();
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
         stream.cosine(features, &self.of_batch, dim, loss)?;
         self.network.backward(stream, 0)?;
         self.network.update(stream)

@@ -116,15 +116,10 @@ impl Method for NnClr {
             positives: &self.positives,
             items: None,
         };
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
         stream.softmax_between_views(&of, self.settings.passes.views, loss)?;
         let projected = self.chain.output(PROJECTOR);
-        self.support
-            .update(stream, batch.indices(), projected, 1.0)?;
+        self.support.update(stream, batch.indices(), projected, 1.0)?;
         self.chain.learn(stream)
     }
 

@@ -58,11 +58,7 @@ impl SimClr {
     /// At the beginning of a run.
     pub fn new(setup: Setup, settings: SimClrSettings) -> Result<Self> {
         let chain = Chain::new(&setup, settings.passes, "", &settings.heads())?;
-        Ok(SimClr {
-            losses: setup.device.zeros(chain.rows())?,
-            settings,
-            chain,
-        })
+        Ok(SimClr { losses: setup.device.zeros(chain.rows())?, settings, chain })
     }
 }
 
@@ -79,11 +75,7 @@ impl Method for SimClr {
         self.chain.forward(stream, batch)?;
         let s = &self.settings;
         let (rows, gradient) = self.chain.last().output_and_gradient();
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
         let (views, dim) = (s.passes.views, s.projector.features);
         stream.contrastive(rows, views, dim, s.temperature, loss)?;
         self.chain.learn(stream)

@@ -48,10 +48,7 @@ const PROJECTOR: usize = 1;
 
 impl SimSiamSettings {
     fn heads(&self) -> [Head; 2] {
-        [
-            ("projector", self.projector, MlpEnd::Norm),
-            ("predictor", self.predictor, MlpEnd::Plain),
-        ]
+        [("projector", self.projector, MlpEnd::Norm), ("predictor", self.predictor, MlpEnd::Plain)]
     }
 
     /// Bytes of the networks.
@@ -89,11 +86,7 @@ impl Method for SimSiam {
         let projected = self.chain.output(PROJECTOR);
         stream.mean_of_others(projected, views, dim, false, &mut self.targets)?;
         let (predicted, gradient) = self.chain.last().output_and_gradient();
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
         stream.cosine(predicted, &self.targets, dim, loss)?;
         self.chain.learn(stream)
     }

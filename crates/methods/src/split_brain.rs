@@ -94,11 +94,7 @@ impl SplitBrain {
             })
         };
         let guesses = guesses.iter().enumerate().map(guess);
-        Ok(SplitBrain {
-            name,
-            guesses: guesses.collect::<Result<_>>()?,
-            encoder,
-        })
+        Ok(SplitBrain { name, guesses: guesses.collect::<Result<_>>()?, encoder })
     }
 }
 
@@ -129,9 +125,7 @@ impl Method for SplitBrain {
     fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {
         let heads = self.guesses.iter_mut();
         let heads = heads.map(|guess| (guess.name, guess.classifier.network()));
-        std::iter::once(("", &mut self.encoder))
-            .chain(heads)
-            .collect()
+        std::iter::once(("", &mut self.encoder)).chain(heads).collect()
     }
 
     fn pretext(&mut self, device: &Device) -> Result<Vec<PretextFigure>> {

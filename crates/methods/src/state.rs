@@ -119,11 +119,7 @@ impl StateDict {
     /// Adds a tensor.
     pub fn push(&mut self, name: &str, shape: Vec<usize>, values: Values) {
         let name = name.into();
-        self.tensors.push(StateTensor {
-            name,
-            shape,
-            values,
-        });
+        self.tensors.push(StateTensor { name, shape, values });
     }
 
     /// A tensor by its name.
@@ -134,11 +130,7 @@ impl StateDict {
     /// A tensor of real numbers: its shape and values.
     pub fn floats(&self, name: &str) -> Option<(&[usize], &[f32])> {
         match self.get(name)? {
-            StateTensor {
-                shape,
-                values: Values::F32(values),
-                ..
-            } => Some((shape, values)),
+            StateTensor { shape, values: Values::F32(values), .. } => Some((shape, values)),
             _ => None,
         }
     }
@@ -148,11 +140,7 @@ impl StateDict {
         let (found, values) = self.floats(name).ok_or(StateError::Missing { name })?;
         if found != wanted {
             let (found, wanted) = (found.to_vec(), wanted.to_vec());
-            return Err(StateError::Shape {
-                name,
-                found,
-                wanted,
-            });
+            return Err(StateError::Shape { name, found, wanted });
         }
         Ok(values)
     }
@@ -160,11 +148,7 @@ impl StateDict {
     /// A tensor of whole numbers.
     pub fn words(&self, name: &str) -> Option<(&[usize], &[u32])> {
         match self.get(name)? {
-            StateTensor {
-                shape,
-                values: Values::U32(values),
-                ..
-            } => Some((shape, values)),
+            StateTensor { shape, values: Values::U32(values), .. } => Some((shape, values)),
             _ => None,
         }
     }
@@ -180,11 +164,7 @@ impl StateDict {
         let (found, values) = self.words(name).ok_or(StateError::Missing { name })?;
         if found != wanted {
             let (found, wanted) = (found.to_vec(), wanted.to_vec());
-            return Err(StateError::Shape {
-                name,
-                found,
-                wanted,
-            });
+            return Err(StateError::Shape { name, found, wanted });
         }
         match values.iter().find(|value| **value as usize >= below) {
             Some(&value) => Err(StateError::Beyond { name, value, below }),
@@ -195,11 +175,7 @@ impl StateDict {
     /// A tensor of flags.
     pub fn flags(&self, name: &str) -> Option<(&[usize], &[u8])> {
         match self.get(name)? {
-            StateTensor {
-                shape,
-                values: Values::U8(values),
-                ..
-            } => Some((shape, values)),
+            StateTensor { shape, values: Values::U8(values), .. } => Some((shape, values)),
             _ => None,
         }
     }

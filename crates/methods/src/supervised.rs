@@ -49,11 +49,7 @@ impl Method for Supervised {
         self.network.forward(stream, 0, batch.view(0))?;
         let classes = self.network.features();
         let (logits, gradient) = self.network.output_and_gradient();
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
         stream.cross_entropy(logits, classes, &self.labels, batch.indices(), loss)?;
         self.network.backward(stream, 0)?;
         self.network.update(stream)

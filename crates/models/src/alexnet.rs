@@ -92,23 +92,15 @@ mod tests {
 
     fn shapes(g: &Graph) -> Vec<(usize, usize)> {
         let shape = |n| g.shape(g.find(&format!("conv{n}")).unwrap());
-        (1..=5)
-            .map(|n| (shape(n).height, shape(n).channels))
-            .collect()
+        (1..=5).map(|n| (shape(n).height, shape(n).channels)).collect()
     }
 
     #[test]
     fn places_and_channels_of_both_forms() {
         let large = alexnet(Form::Large, 224, 64, 128).unwrap();
-        assert_eq!(
-            shapes(&large),
-            [(55, 64), (27, 192), (13, 384), (13, 256), (13, 256)]
-        );
+        assert_eq!(shapes(&large), [(55, 64), (27, 192), (13, 384), (13, 256), (13, 256)]);
         let small = alexnet(Form::Small, 32, 64, 128).unwrap();
-        assert_eq!(
-            shapes(&small),
-            [(32, 64), (16, 192), (8, 384), (8, 256), (8, 256)]
-        );
+        assert_eq!(shapes(&small), [(32, 64), (16, 192), (8, 384), (8, 256), (8, 256)]);
         for g in [large, small] {
             assert_eq!(g.shape(g.find("fc7").unwrap()), Shape::new(1, 1, 4096));
             assert_eq!(g.shape(g.find("fc").unwrap()), Shape::new(1, 1, 128));

@@ -121,12 +121,7 @@ pub struct UnknownArchitecture(String);
 impl fmt::Display for UnknownArchitecture {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let names: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
-        write!(
-            f,
-            "no network is called `{}`; there is {}",
-            self.0,
-            names.join(", ")
-        )
+        write!(f, "no network is called `{}`; there is {}", self.0, names.join(", "))
     }
 }
 
@@ -138,9 +133,7 @@ impl FromStr for Architecture {
     fn from_str(name: &str) -> Result<Self, UnknownArchitecture> {
         let is = |a: &&Architecture| a.name().eq_ignore_ascii_case(name);
         let found = Architecture::ALL.iter().find(is);
-        found
-            .copied()
-            .ok_or_else(|| UnknownArchitecture(name.into()))
+        found.copied().ok_or_else(|| UnknownArchitecture(name.into()))
     }
 }
 

@@ -48,13 +48,7 @@ pub fn resnet(
     width: usize,
     features: usize,
 ) -> Result<Graph> {
-    whole(
-        Colours::Rgb,
-        &ResNet { stages, form },
-        size,
-        width,
-        features,
-    )
+    whole(Colours::Rgb, &ResNet { stages, form }, size, width, features)
 }
 
 /// Its layers behind what it sees.
@@ -98,13 +92,7 @@ impl Trunk for ResNet {
 
 /// ResNet18 in the form that suits the size.
 pub fn resnet18(size: usize, width: usize, features: usize) -> Result<Graph> {
-    resnet(
-        Stages::RESNET18,
-        Form::for_size(size),
-        size,
-        width,
-        features,
-    )
+    resnet(Stages::RESNET18, Form::for_size(size), size, width, features)
 }
 
 /// relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)).
@@ -120,14 +108,7 @@ fn basic_block(g: &mut Graph, name: &str, x: NodeId, out: usize, stride: usize) 
 fn bottleneck(g: &mut Graph, name: &str, x: NodeId, inner: usize, stride: usize) -> Result<NodeId> {
     let out = 4 * inner;
     let narrow = part(g, name, 1, x, ConvSpec::square(inner, 1, 1, 0), None)?;
-    let seen = part(
-        g,
-        name,
-        2,
-        narrow,
-        ConvSpec::square(inner, 3, stride, 1),
-        None,
-    )?;
+    let seen = part(g, name, 2, narrow, ConvSpec::square(inner, 3, stride, 1), None)?;
     let shortcut = shortcut(g, name, x, out, stride)?;
     let wide = ConvSpec::square(out, 1, 1, 0);
     part(g, name, 3, seen, wide, Some(shortcut))
@@ -142,10 +123,7 @@ fn part(
     spec: ConvSpec,
     residual: Option<NodeId>,
 ) -> Result<NodeId> {
-    let names = [
-        format!("{block}.conv{number}"),
-        format!("{block}.bn{number}"),
-    ];
+    let names = [format!("{block}.conv{number}"), format!("{block}.bn{number}")];
     g.conv_norm(&names[0], &names[1], x, spec, true, residual)
 }
 
@@ -154,10 +132,7 @@ fn shortcut(g: &mut Graph, block: &str, x: NodeId, out: usize, stride: usize) ->
     if stride == 1 && g.shape(x).channels == out {
         return Ok(x);
     }
-    let names = [
-        format!("{block}.downsample.0"),
-        format!("{block}.downsample.1"),
-    ];
+    let names = [format!("{block}.downsample.0"), format!("{block}.downsample.1")];
     let project = ConvSpec::square(out, 1, stride, 0);
     g.conv_norm(&names[0], &names[1], x, project, false, None)
 }

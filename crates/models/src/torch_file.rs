@@ -50,11 +50,7 @@ pub(crate) fn tensors(bytes: &[u8]) -> Result<Vec<RawTensor<'_>>, String> {
     if !is_dict(top) {
         return Err("it does not hold a dictionary of tensors".into());
     }
-    let storages = Storages {
-        pickle: &pickle,
-        files: &files,
-        folder,
-    };
+    let storages = Storages { pickle: &pickle, files: &files, folder };
     let mut tensors = vec![];
     for (key, value) in pickle.items(top).unwrap_or_default() {
         let name = pickle.text(*key).ok_or("a tensor has no name")?;
@@ -166,18 +162,14 @@ fn archive(bytes: &[u8]) -> Result<HashMap<&str, &[u8]>, String> {
     let end = bytes.len().checked_sub(22).ok_or_else(cut)?;
     // A comment of up to 64 KiB may follow the end record.
     let from = end.saturating_sub(1 << 16);
-    let record = (from..=end)
-        .rev()
-        .find(|at| bytes[*at..].starts_with(b"PK\x05\x06"));
+    let record = (from..=end).rev().find(|at| bytes[*at..].starts_with(b"PK\x05\x06"));
     let record = record.ok_or_else(cut)?;
     let (mut count, mut at) = (
         number(bytes, record + 10, 2).ok_or_else(cut)?,
         number(bytes, record + 16, 4).ok_or_else(cut)?,
     );
     // What does not fit is said by the record of zip64, and that one is named 20 bytes before.
-    let locator = record
-        .checked_sub(20)
-        .filter(|at| bytes[*at..].starts_with(b"PK\x06\x07"));
+    let locator = record.checked_sub(20).filter(|at| bytes[*at..].starts_with(b"PK\x06\x07"));
     if let Some(locator) = locator {
         let record = number(bytes, locator + 8, 8).ok_or_else(cut)?;
         count = number(bytes, record.checked_add(32).ok_or_else(cut)?, 8).ok_or_else(cut)?;

@@ -119,10 +119,7 @@ pub enum WeightsError {
 impl Weights {
     /// Reads a safetensors file, or one of `torch.save`.
     pub fn read(path: &Path) -> Result<Weights, WeightsError> {
-        let read = |source| WeightsError::Read {
-            path: path.into(),
-            source,
-        };
+        let read = |source| WeightsError::Read { path: path.into(), source };
         Weights::decode(&Disk.read(path).map_err(read)?, path)
     }
 
@@ -130,11 +127,8 @@ impl Weights {
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Weights, WeightsError> {
         let (raw, notes) = match torch_file::is_archive(bytes) {
             true => {
-                let tensors =
-                    torch_file::tensors(bytes).map_err(|reason| WeightsError::NotTorch {
-                        path: path.into(),
-                        reason,
-                    })?;
+                let tensors = torch_file::tensors(bytes)
+                    .map_err(|reason| WeightsError::NotTorch { path: path.into(), reason })?;
                 (tensors, BTreeMap::new())
             }
             false => safetensors_of(bytes).map_err(|e| WeightsError::NotSafetensors {
@@ -167,10 +161,7 @@ impl Weights {
             let values = network.read(Tensors::Values, i)?;
             tensors.insert(p.name.clone(), (p.shape.clone(), values));
         }
-        Ok(Weights {
-            tensors,
-            notes: BTreeMap::new(),
-        })
+        Ok(Weights { tensors, notes: BTreeMap::new() })
     }
 
     /// The bytes of a safetensors file that `load_state_dict(safetensors.torch.load_file(…))`
@@ -213,10 +204,7 @@ impl Weights {
         let stem = self.shape("conv1.weight").filter(|s| s.len() == 4);
         let stem = stem.ok_or_else(|| none("there is no conv1.weight of four dimensions"))?;
         let blocks = [1, 2, 3, 4].map(|stage| {
-            let is = |n: &usize| {
-                self.shape(&format!("layer{stage}.{n}.conv1.weight"))
-                    .is_some()
-            };
+            let is = |n: &usize| self.shape(&format!("layer{stage}.{n}.conv1.weight")).is_some();
             (0..64).take_while(is).count()
         });
         let bottleneck = self.shape("layer1.0.conv3.weight").is_some();
@@ -227,22 +215,14 @@ impl Weights {
             ([3, 4, 6, 3], true) => Architecture::ResNet50,
             ([3, 4, 23, 3], true) => Architecture::ResNet101,
             _ => {
-                return Err(none(
-                    "its blocks are those of no ResNet10, 18, 34, 50 or 101",
-                ));
+                return Err(none("its blocks are those of no ResNet10, 18, 34, 50 or 101"));
             }
         };
         let form = architecture.form_of_stem(stem[3]).ok_or_else(|| {
             let wide = stem[3];
-            none(&format!(
-                "its first convolution is {wide}×{wide} pixels wide"
-            ))
+            none(&format!("its first convolution is {wide}×{wide} pixels wide"))
         })?;
-        Ok(Recognised {
-            architecture,
-            form,
-            width: stem[0],
-        })
+        Ok(Recognised { architecture, form, width: stem[0] })
     }
 
     /// The numbers of a graph's parameters, in its order: none of `fc` where that is of another
@@ -273,11 +253,7 @@ impl Weights {
         };
         let names = self.tensors.keys().filter(|name| !known(name));
         let unknown: Vec<String> = names.cloned().collect();
-        let kinds = [
-            ("missing", missing),
-            ("of another shape", misshapen),
-            ("unknown", unknown),
-        ];
+        let kinds = [("missing", missing), ("of another shape", misshapen), ("unknown", unknown)];
         let said: Vec<String> = (kinds.iter())
             .filter(|(_, names)| !names.is_empty())
             .map(|(kind, names)| format!("{kind} {}", listed(names)))
@@ -365,9 +341,7 @@ mod tests {
 
     fn network(features: usize, seed: u64) -> Network {
         let graph = resnet(Stages::RESNET18, Form::Small, 8, 2, features).unwrap();
-        let mut network = Device::cpu(1)
-            .network(&graph, &NetworkOptions::new(1))
-            .unwrap();
+        let mut network = Device::cpu(1).network(&graph, &NetworkOptions::new(1)).unwrap();
         network.initialise(seed).unwrap();
         network
     }
@@ -381,10 +355,7 @@ mod tests {
         let first = Weights::of(&network(8, 1)).unwrap();
         let mut other = network(8, 2);
         let loaded = again(&first).load_into(&mut other).unwrap();
-        assert_eq!(
-            (loaded.tensors, loaded.fc_left),
-            (first.tensors.len(), None)
-        );
+        assert_eq!((loaded.tensors, loaded.fc_left), (first.tensors.len(), None));
         assert_eq!(Weights::of(&other).unwrap(), first);
     }
 
@@ -400,11 +371,7 @@ mod tests {
             let graph = architecture.graph(size, 2, 8).unwrap();
             let network = Device::cpu(1).network(&graph, &NetworkOptions::new(1));
             let weights = Weights::of(&network.unwrap()).unwrap();
-            let expected = Recognised {
-                architecture,
-                form,
-                width: 2,
-            };
+            let expected = Recognised { architecture, form, width: 2 };
             assert_eq!(weights.recognise().unwrap(), expected);
         }
         let error = Weights::default().recognise().unwrap_err().to_string();
@@ -471,14 +438,8 @@ mod tests {
         let halves = file("conv1.weight", Dtype::F16, &[0, 0x3c]).unwrap();
         assert_eq!(halves.tensors["conv1.weight"].1, [1.0]);
         let error = file("conv1.weight", Dtype::I16, &[0; 2]).unwrap_err();
-        assert!(
-            error.to_string().contains("conv1.weight is not of f32"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("conv1.weight is not of f32"), "{error}");
         let error = Weights::decode(b"no such thing", Path::new("b.bin")).unwrap_err();
-        assert!(
-            error.to_string().starts_with("b.bin: not a safetensors"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("b.bin: not a safetensors"), "{error}");
     }
 }

@@ -19,8 +19,7 @@ const MOST_VALUES: usize = 1 << 26;
 
 /// Whether a file is meant to be an ONNX model, by its name.
 pub fn is_onnx(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|e| e.eq_ignore_ascii_case("onnx"))
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx"))
 }
 
 /// A network that makes vectors of pictures.
@@ -39,18 +38,10 @@ impl Encoder {
     /// Reads a file, and runs it once over a picture of zeros. The values of all networks together
     /// take at most `most_bytes`, as said at the first call.
     pub fn load(path: &Path, most_bytes: u64) -> Result<Encoder, OnnxError> {
-        let bytes = read_at_most(path, MOST_BYTES).map_err(|e| OnnxError::Read {
-            path: path.into(),
-            why: e.to_string(),
-        })?;
-        let damaged = |why| OnnxError::Damaged {
-            path: path.into(),
-            why,
-        };
-        let no_encoder = |why| OnnxError::NoEncoder {
-            path: path.into(),
-            why,
-        };
+        let bytes = read_at_most(path, MOST_BYTES)
+            .map_err(|e| OnnxError::Read { path: path.into(), why: e.to_string() })?;
+        let damaged = |why| OnnxError::Damaged { path: path.into(), why };
+        let no_encoder = |why| OnnxError::NoEncoder { path: path.into(), why };
         let header = Header::read(&bytes).map_err(damaged)?;
         let input = PictureInput::of(&header).map_err(no_encoder)?;
         let output = VectorOutput::choose(&header).map_err(no_encoder)?;
@@ -176,11 +167,7 @@ fn trial(session: &Session, input: &PictureInput, size: usize) -> Result<Values,
 }
 
 fn refusal(path: &Path, runtime: &Runtime, why: String) -> OnnxError {
-    OnnxError::Refused {
-        path: path.into(),
-        version: runtime.version().into(),
-        why,
-    }
+    OnnxError::Refused { path: path.into(), version: runtime.version().into(), why }
 }
 
 /// The files that weights lie in, each once: beside the ONNX file or below its folder, and as long
@@ -219,10 +206,8 @@ fn fingerprint(
     let mut hasher = XxHash3_128::new();
     hasher.write(bytes);
     for file in weights {
-        hash_file(file, &mut hasher).map_err(|e| OnnxError::Read {
-            path: file.clone(),
-            why: e.to_string(),
-        })?;
+        hash_file(file, &mut hasher)
+            .map_err(|e| OnnxError::Read { path: file.clone(), why: e.to_string() })?;
     }
     hasher.write(output.as_bytes());
     let by = preprocessing.squaring;
@@ -266,20 +251,13 @@ mod tests {
             batch,
         };
         assert!(check_room(&input(None), 4096).is_ok());
-        assert!(
-            check_room(&input(Some(1024)), 4096)
-                .unwrap_err()
-                .contains("1024 pictures")
-        );
+        assert!(check_room(&input(Some(1024)), 4096).unwrap_err().contains("1024 pictures"));
     }
 
     #[test]
     fn weights_lie_beside_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |location: &str, values| External {
-            location: location.into(),
-            values,
-        };
+        let at = |location: &str, values| External { location: location.into(), values };
         std::fs::write(folder.path().join("m.data"), [0; 40]).unwrap();
         let found = weight_files(folder.path(), &[at("m.data", 10), at("./m.data", 10)]);
         assert_eq!(found.unwrap().len(), 1, "one file, named in two ways");

@@ -157,9 +157,7 @@ impl Walk {
 
     fn graph(&mut self, bytes: &[u8], depth: usize) -> Walked {
         if depth > DEEPEST {
-            return Err(format!(
-                "graphs lie within graphs, more than {DEEPEST} deep"
-            ));
+            return Err(format!("graphs lie within graphs, more than {DEEPEST} deep"));
         }
         each_field(bytes, |number, value| match number {
             1 => self.node(part(value)?, depth),
@@ -326,28 +324,17 @@ mod tests {
         ValueInfo {
             name: name.into(),
             r#type: Some(Type {
-                tensor: Some(TensorType {
-                    element: 1,
-                    shape: Some(Shape { dim }),
-                }),
+                tensor: Some(TensorType { element: 1, shape: Some(Shape { dim }) }),
             }),
         }
     }
 
     fn tensor(dims: &[i64], bytes: usize) -> Tensor {
-        Tensor {
-            dims: dims.into(),
-            name: "w".into(),
-            raw: vec![0; bytes],
-            ..Tensor::default()
-        }
+        Tensor { dims: dims.into(), name: "w".into(), raw: vec![0; bytes], ..Tensor::default() }
     }
 
     fn node(op: &str) -> Node {
-        Node {
-            op: op.into(),
-            ..Node::default()
-        }
+        Node { op: op.into(), ..Node::default() }
     }
 
     fn file(change: impl FnOnce(&mut File)) -> Vec<u8> {
@@ -359,10 +346,7 @@ mod tests {
                 inputs: vec![value("x", &[-1, 3, 32, 32]), value("w", &[8, 3])],
                 outputs: vec![value("y", &[0, 8])],
             }),
-            metadata: vec![Entry {
-                key: "a".into(),
-                value: "b".into(),
-            }],
+            metadata: vec![Entry { key: "a".into(), value: "b".into() }],
             functions: vec![],
         };
         change(&mut file);
@@ -378,15 +362,10 @@ mod tests {
         let header = Header::read(&file(|_| {})).unwrap();
         assert_eq!(header.name, "main");
         assert_eq!(header.metadata, [("a".to_string(), "b".to_string())]);
-        let [x] = &header.inputs[..] else {
-            panic!("weights are no input: {:?}", header.inputs)
-        };
+        let [x] = &header.inputs[..] else { panic!("weights are no input: {:?}", header.inputs) };
         use Dimension::*;
         let shape = vec![Any, Fixed(3), Fixed(32), Fixed(32)];
-        assert_eq!(
-            (x.name.as_str(), x.element, &x.shape),
-            ("x", 1, &Some(shape))
-        );
+        assert_eq!((x.name.as_str(), x.element, &x.shape), ("x", 1, &Some(shape)));
         assert_eq!(header.outputs[0].shape, Some(vec![Any, Fixed(8)]));
     }
 
@@ -398,15 +377,10 @@ mod tests {
 
     #[test]
     fn more_than_the_file_has_is_refused() {
-        refused(
-            &graph(|g| g.weights = vec![tensor(&[1 << 40], 96)]),
-            "claim",
-        );
+        refused(&graph(|g| g.weights = vec![tensor(&[1 << 40], 96)]), "claim");
         refused(&graph(|g| g.weights = vec![tensor(&[-1], 96)]), "claim");
-        let constant = Attribute {
-            tensor: Some(tensor(&[1 << 20, 1 << 20], 4)),
-            ..Attribute::default()
-        };
+        let constant =
+            Attribute { tensor: Some(tensor(&[1 << 20, 1 << 20], 4)), ..Attribute::default() };
         refused(&graph(|g| g.nodes[0].attributes = vec![constant]), "claim");
         refused(&graph(|g| g.nodes.push(node("Loop"))), "loop");
         refused(&graph(|g| g.outputs.clear()), "no graph");
@@ -417,14 +391,8 @@ mod tests {
         let mut inner = Graph::default().encode();
         for _ in 0..20 {
             let mut outer = node("If");
-            outer.attributes = vec![Attribute {
-                graph: inner,
-                ..Attribute::default()
-            }];
-            let outer = Graph {
-                nodes: vec![outer],
-                ..Graph::default()
-            };
+            outer.attributes = vec![Attribute { graph: inner, ..Attribute::default() }];
+            let outer = Graph { nodes: vec![outer], ..Graph::default() };
             inner = outer.encode();
         }
         refused(&file(|f| f.graph = Graph::decode(&inner)), "within graphs");
@@ -451,22 +419,13 @@ mod tests {
     fn weights_elsewhere_are_listed() {
         let elsewhere = |key: &str| Tensor {
             place: 1,
-            external: vec![Entry {
-                key: key.into(),
-                value: "m.data".into(),
-            }],
+            external: vec![Entry { key: key.into(), value: "m.data".into() }],
             ..tensor(&[1 << 30], 0)
         };
         let header = Header::read(&graph(|g| g.weights = vec![elsewhere("location")])).unwrap();
-        let expected = External {
-            location: "m.data".into(),
-            values: 1 << 30,
-        };
+        let expected = External { location: "m.data".into(), values: 1 << 30 };
         assert_eq!(header.external, [expected]);
-        refused(
-            &graph(|g| g.weights = vec![elsewhere("length")]),
-            "without a name",
-        );
+        refused(&graph(|g| g.weights = vec![elsewhere("length")]), "without a name");
     }
 
     #[test]

@@ -105,17 +105,13 @@ fn side(name: &str, sides: [&Dimension; 2]) -> Result<Option<usize>, String> {
     let size = match sides {
         [Any, Any] => return Ok(None),
         [Fixed(h), Fixed(w)] if h != w => {
-            return Err(format!(
-                "its input `{name}` is {h}×{w} pixels, and only squares are cut"
-            ));
+            return Err(format!("its input `{name}` is {h}×{w} pixels, and only squares are cut"));
         }
         [Fixed(n), _] | [Any, Fixed(n)] => *n,
     };
     match size <= LARGEST {
         true => Ok(Some(size)),
-        false => Err(format!(
-            "its input `{name}` is {size} pixels a side; {LARGEST} are the most"
-        )),
+        false => Err(format!("its input `{name}` is {size} pixels a side; {LARGEST} are the most")),
     }
 }
 
@@ -131,10 +127,7 @@ mod tests {
             element: *element,
             shape: Some(shape.to_vec()),
         };
-        Header {
-            inputs: inputs.iter().map(value).collect(),
-            ..Header::default()
-        }
+        Header { inputs: inputs.iter().map(value).collect(), ..Header::default() }
     }
 
     fn of(shape: &[Dimension]) -> Result<PictureInput, String> {
@@ -147,19 +140,13 @@ mod tests {
             let input = of(shape).unwrap();
             (input.layout, input.size, input.batch)
         };
-        assert_eq!(
-            told(&[Any, Fixed(3), Fixed(96), Fixed(96)]),
-            (Layout::Nchw, Some(96), None)
-        );
+        assert_eq!(told(&[Any, Fixed(3), Fixed(96), Fixed(96)]), (Layout::Nchw, Some(96), None));
         assert_eq!(
             told(&[Fixed(1), Fixed(96), Fixed(96), Fixed(3)]),
             (Layout::Nhwc, Some(96), Some(1))
         );
         assert_eq!(told(&[Any, Any, Any, Any]), (Layout::Nchw, None, None));
-        assert_eq!(
-            told(&[Any, Fixed(3), Any, Fixed(9)]),
-            (Layout::Nchw, Some(9), None)
-        );
+        assert_eq!(told(&[Any, Fixed(3), Any, Fixed(9)]), (Layout::Nchw, Some(9), None));
     }
 
     #[test]

@@ -73,11 +73,7 @@ impl VectorOutput {
             }
         };
         match (2..=LONGEST).contains(&dim) {
-            true => Ok(VectorOutput {
-                name: name.into(),
-                kind,
-                dim,
-            }),
+            true => Ok(VectorOutput { name: name.into(), kind, dim }),
             false => Err(format!("its output `{name}` has {dim} values of a picture")),
         }
     }
@@ -106,46 +102,23 @@ mod tests {
     use crate::Value;
 
     fn header(names: &[&str]) -> Header {
-        let value = |name: &&str| Value {
-            name: name.to_string(),
-            element: 1,
-            shape: None,
-        };
-        Header {
-            outputs: names.iter().map(value).collect(),
-            ..Header::default()
-        }
+        let value = |name: &&str| Value { name: name.to_string(), element: 1, shape: None };
+        Header { outputs: names.iter().map(value).collect(), ..Header::default() }
     }
 
     #[test]
     fn the_known_output_or_the_only_one() {
-        assert_eq!(
-            VectorOutput::choose(&header(&["anything"])).unwrap(),
-            "anything"
-        );
+        assert_eq!(VectorOutput::choose(&header(&["anything"])).unwrap(), "anything");
         let names = ["last_hidden_state", "pooler_output"];
-        assert_eq!(
-            VectorOutput::choose(&header(&names)).unwrap(),
-            "pooler_output"
-        );
+        assert_eq!(VectorOutput::choose(&header(&names)).unwrap(), "pooler_output");
         let names = ["pooler_output", "image_embeds"];
-        assert_eq!(
-            VectorOutput::choose(&header(&names)).unwrap(),
-            "image_embeds"
-        );
-        assert!(
-            VectorOutput::choose(&header(&["a", "b"]))
-                .unwrap_err()
-                .contains("(a, b)")
-        );
+        assert_eq!(VectorOutput::choose(&header(&names)).unwrap(), "image_embeds");
+        assert!(VectorOutput::choose(&header(&["a", "b"])).unwrap_err().contains("(a, b)"));
     }
 
     fn made(shape: &[usize], layout: Layout) -> Result<Vec<f32>, String> {
         let values = (0..shape.iter().product()).map(|i| i as f32).collect();
-        let given = Values {
-            shape: shape.into(),
-            values,
-        };
+        let given = Values { shape: shape.into(), values };
         let output = VectorOutput::of("y", 1, &given, layout)?;
         let mut vector = vec![];
         output.vector(&given.values, layout, &mut vector);
@@ -159,14 +132,7 @@ mod tests {
         assert_eq!(made(&[1, 4, 2], Layout::Nchw).unwrap(), [0.0, 1.0]);
         assert_eq!(made(&[1, 2, 2, 2], Layout::Nchw).unwrap(), [1.5, 5.5]);
         assert_eq!(made(&[1, 2, 2, 2], Layout::Nhwc).unwrap(), [3.0, 4.0]);
-        for shape in [
-            &[1][..],
-            &[2, 3],
-            &[1, 0],
-            &[1, 1],
-            &[1, 0, 5],
-            &[1, 2, 3, 4, 5],
-        ] {
+        for shape in [&[1][..], &[2, 3], &[1, 0], &[1, 1], &[1, 0, 5], &[1, 2, 3, 4, 5]] {
             assert!(made(shape, Layout::Nchw).is_err(), "{shape:?}");
         }
     }

@@ -16,10 +16,8 @@ pub type MeanAndStd = ([f32; 3], [f32; 3]);
 /// ImageNet's, which most networks expect.
 pub const IMAGENET: MeanAndStd = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
 /// CLIP's own.
-pub const CLIP: MeanAndStd = (
-    [0.481_454_66, 0.457_827_5, 0.408_210_73],
-    [0.268_629_54, 0.261_302_6, 0.275_777_1],
-);
+pub const CLIP: MeanAndStd =
+    ([0.481_454_66, 0.457_827_5, 0.408_210_73], [0.268_629_54, 0.261_302_6, 0.275_777_1]);
 /// SigLIP's.
 const SIGLIP: MeanAndStd = ([0.5; 3], [0.5; 3]);
 
@@ -104,12 +102,7 @@ impl Preprocessing {
         let normalised = |(source, t): &(Source, Told)| Some((source.clone(), t.mean_and_std?));
         let found = told.iter().find_map(normalised);
         let (source, (mean, std)) = found.unwrap_or_else(|| usual(path, header, output));
-        Ok(Preprocessing {
-            squaring,
-            mean,
-            std,
-            source,
-        })
+        Ok(Preprocessing { squaring, mean, std, source })
     }
 
     /// Pixels a side.
@@ -145,15 +138,11 @@ fn squaring(graph: Option<usize>, told: &[(Source, Told)]) -> Result<Squaring, (
         Resize::ShorterSide(n) => Resize::ShorterSide(side(n)),
         Resize::BothSides(n) => Resize::BothSides(side(n)),
     };
-    let by = Squaring {
-        size,
-        resize,
-        interpolation: told.interpolation.unwrap_or_default(),
-    };
+    let by = Squaring { size, resize, interpolation: told.interpolation.unwrap_or_default() };
     match by.resize {
-        Resize::ShorterSide(n) | Resize::BothSides(n) if n < size => refused(format!(
-            "are resized to {n} pixels and given borders up to {size}"
-        )),
+        Resize::ShorterSide(n) | Resize::BothSides(n) if n < size => {
+            refused(format!("are resized to {n} pixels and given borders up to {size}"))
+        }
         Resize::ShorterSide(n) | Resize::BothSides(n) if n as u64 > LARGEST => {
             refused(format!("are resized to {n} pixels, more than {LARGEST}"))
         }
@@ -213,10 +202,7 @@ pub fn read_json(text: &str) -> Option<Told> {
         None => hugging_face_squaring(&json),
     };
     let mean_and_std = both(timm.get("mean"), timm.get("std"), 1.0);
-    Some(Told {
-        mean_and_std: mean_and_std.or_else(|| hugging_face(&json)),
-        ..told
-    })
+    Some(Told { mean_and_std: mean_and_std.or_else(|| hugging_face(&json)), ..told })
 }
 
 /// timm resizes to the size divided by `crop_pct`, and cuts the centre out.
@@ -240,13 +226,7 @@ fn timm_squaring(timm: &Json, input_size: &Json) -> Told {
         Some(other) => (None, Some(format!("are resized by the filter `{other}`"))),
     };
     let oblong = (height != width).then(|| "are made oblong, not square".into());
-    Told {
-        size,
-        resize,
-        interpolation,
-        refused: oblong.or(border).or(filter),
-        mean_and_std: None,
-    }
+    Told { size, resize, interpolation, refused: oblong.or(border).or(filter), mean_and_std: None }
 }
 
 /// Hugging Face's processors resize a shorter side, or both sides whatever the shape, and may cut
@@ -281,10 +261,7 @@ fn hugging_face_squaring(json: &Json) -> Told {
         None => (None, None),
         Some(2) => (Some(Interpolation::Bilinear), None),
         Some(3) => (Some(Interpolation::Bicubic), None),
-        Some(other) => (
-            None,
-            Some(format!("are resized by Pillow's filter {other}")),
-        ),
+        Some(other) => (None, Some(format!("are resized by Pillow's filter {other}"))),
     };
     let oblong = |of: Option<&Json>| {
         let side = |name: &str| of.and_then(|of| of.get(name));
@@ -296,13 +273,7 @@ fn hugging_face_squaring(json: &Json) -> Told {
         () if is("do_pad", true) => Some("are given borders".into()),
         () => filter,
     };
-    Told {
-        size: cut.or(whole),
-        resize,
-        interpolation,
-        refused,
-        mean_and_std: None,
-    }
+    Told { size: cut.or(whole), resize, interpolation, refused, mean_and_std: None }
 }
 
 /// Values are multiplied by a factor, 1/255 unless it is said, and then normalised, unless that is
@@ -316,11 +287,7 @@ fn hugging_face(json: &Json) -> Option<MeanAndStd> {
     };
     let scale = 255.0 * factor; // of values in [0, 1]
     match said_no("do_normalize") {
-        true => both(
-            Some(&vec![0.0; 3].into()),
-            Some(&vec![1.0; 3].into()),
-            scale,
-        ),
+        true => both(Some(&vec![0.0; 3].into()), Some(&vec![1.0; 3].into()), scale),
         false => both(json.get("image_mean"), json.get("image_std"), scale),
     }
 }
@@ -337,11 +304,7 @@ fn three(list: &Json, scale: f64) -> Option<[f32; 3]> {
     let list: Vec<f64> = list.as_array()?.iter().filter_map(Json::as_f64).collect();
     let three: [f64; 3] = list.try_into().ok()?;
     // The factor is 1/255 with some digits: 1 is meant.
-    let scale = if (scale - 1.0).abs() < 1e-6 {
-        1.0
-    } else {
-        scale
-    };
+    let scale = if (scale - 1.0).abs() < 1e-6 { 1.0 } else { scale };
     let three = three.map(|v| (v / scale) as f32);
     three.iter().all(|v| v.abs() < 1e6).then_some(three)
 }
@@ -360,18 +323,10 @@ mod tests {
 
     fn preprocessing(path: &Path, metadata: &[(&str, &str)], size: Option<usize>) -> Preprocessing {
         let header = Header {
-            metadata: metadata
-                .iter()
-                .map(|(k, v)| (k.to_string(), v.to_string()))
-                .collect(),
+            metadata: metadata.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
             ..Header::default()
         };
-        let input = PictureInput {
-            name: "x".into(),
-            layout: Layout::Nchw,
-            size,
-            batch: None,
-        };
+        let input = PictureInput { name: "x".into(), layout: Layout::Nchw, size, batch: None };
         Preprocessing::of(path, &header, &input, "y").unwrap()
     }
 
@@ -392,21 +347,10 @@ mod tests {
             (96, [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
         );
         assert!(matches!(beside.source, Source::Beside(_)));
-        let ours = [
-            ("input_size", "48"),
-            ("mean", "[0.4,0.4,0.4]"),
-            ("std", "[0.2,0.2,0.2]"),
-        ];
+        let ours = [("input_size", "48"), ("mean", "[0.4,0.4,0.4]"), ("std", "[0.2,0.2,0.2]")];
         let own = preprocessing(&file, &ours, None);
-        assert_eq!(
-            (own.size(), own.mean, own.source),
-            (48, [0.4; 3], Source::File)
-        );
-        assert_eq!(
-            preprocessing(&file, &ours, Some(64)).size(),
-            64,
-            "the graph's own"
-        );
+        assert_eq!((own.size(), own.mean, own.source), (48, [0.4; 3], Source::File));
+        assert_eq!(preprocessing(&file, &ours, Some(64)).size(), 64, "the graph's own");
     }
 
     #[test]
@@ -418,10 +362,7 @@ mod tests {
             "crop_size": {"height": 128, "width": 128}, "rescale_factor": 0.00392156862745098}"#;
         std::fs::write(folder.path().join("preprocessor_config.json"), text).unwrap();
         let found = preprocessing(&inner.join("model.onnx"), &[], None);
-        assert_eq!(
-            (found.size(), found.mean, found.std),
-            (128, [0.5; 3], [0.5; 3])
-        );
+        assert_eq!((found.size(), found.mean, found.std), (128, [0.5; 3], [0.5; 3]));
     }
 
     /// What is said of squares of 224 pixels, at that size or another.
@@ -473,12 +414,7 @@ mod tests {
                 Bicubic,
             ),
             // google/vit-base-patch16-224 of two versions, and google/siglip-base-patch16-224.
-            (
-                r#"{"resample": 2, "size": 224}"#,
-                224,
-                BothSides(224),
-                Bilinear,
-            ),
+            (r#"{"resample": 2, "size": 224}"#, 224, BothSides(224), Bilinear),
             (
                 r#"{"resample": 3, "size": {"height": 224, "width": 224}}"#,
                 224,
@@ -507,17 +443,10 @@ mod tests {
             ),
             (r#"{"image_mean": [0, 0, 0]}"#, 224, CentreSquare, Bilinear),
         ] {
-            let expected = Squaring {
-                size,
-                resize,
-                interpolation,
-            };
+            let expected = Squaring { size, resize, interpolation };
             assert_eq!(squared(text, None), Ok(expected), "{text}");
         }
-        let of_112 = squared(
-            r#"{"crop_size": 224, "size": {"shortest_edge": 256}}"#,
-            Some(112),
-        );
+        let of_112 = squared(r#"{"crop_size": 224, "size": {"shortest_edge": 256}}"#, Some(112));
         assert_eq!(of_112.unwrap().resize, ShorterSide(128), "in proportion");
     }
 
@@ -540,12 +469,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = r#"{"resample": 0, "size": 224}"#;
         std::fs::write(folder.path().join("preprocessor_config.json"), text).unwrap();
-        let input = PictureInput {
-            name: "x".into(),
-            layout: Layout::Nchw,
-            size: None,
-            batch: None,
-        };
+        let input =
+            PictureInput { name: "x".into(), layout: Layout::Nchw, size: None, batch: None };
         let file = folder.path().join("model.onnx");
         let refused = Preprocessing::of(&file, &Header::default(), &input, "y").unwrap_err();
         let says = Source::Beside(folder.path().join("preprocessor_config.json"));

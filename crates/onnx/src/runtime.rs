@@ -17,12 +17,8 @@ use crate::plain::plain;
 const VARIABLE: &str = "ANCHORHOOD_ONNXRUNTIME";
 
 /// What systems call it.
-const NAMES: [&str; 4] = [
-    "libonnxruntime.so.1",
-    "libonnxruntime.so",
-    "libonnxruntime.dylib",
-    "onnxruntime.dll",
-];
+const NAMES: [&str; 4] =
+    ["libonnxruntime.so.1", "libonnxruntime.so", "libonnxruntime.dylib", "onnxruntime.dll"];
 
 /// Where Homebrew puts it, which is not on the loader's path.
 const HOMEBREW: &str = "/opt/homebrew/lib/libonnxruntime.dylib";
@@ -112,17 +108,12 @@ fn search(most_bytes: u64) -> Result<Runtime, OnnxError> {
         "not beside this program, not on the loader's path, nor among the packages of Python"
             .into(),
     );
-    Err(OnnxError::NoRuntime {
-        looked: why.join("; "),
-    })
+    Err(OnnxError::NoRuntime { looked: why.join("; ") })
 }
 
 /// What the user named is used, or nothing is.
 fn open_named(named: &Path, most_bytes: u64) -> Result<Runtime, OnnxError> {
-    let bad = |why: String| OnnxError::BadRuntime {
-        place: named.into(),
-        why,
-    };
+    let bad = |why: String| OnnxError::BadRuntime { place: named.into(), why };
     let file = match named.is_dir() {
         true => libraries_in(named).into_iter().next(),
         false => Some(named.to_path_buf()),
@@ -197,10 +188,7 @@ fn environment(api: &Api) -> Result<Opaque, String> {
     // SAFETY: the name ends with a zero, and the pointer has room for what is made. It is never
     // released, like the library.
     unsafe {
-        check(
-            api,
-            (api.create_env)(LOG_NOTHING, c"anchorhood".as_ptr(), &mut env),
-        )?;
+        check(api, (api.create_env)(LOG_NOTHING, c"anchorhood".as_ptr(), &mut env))?;
         check(api, (api.disable_telemetry)(env))?;
     }
     Ok(env)
@@ -216,10 +204,7 @@ fn bounded_memory(api: &Api, env: Opaque, most_bytes: u64) -> Result<Opaque, Str
     // SAFETY: keys end with a zero, there are as many values, the pointers have room for what is
     // made, which is never released.
     unsafe {
-        check(
-            api,
-            (api.create_cpu_memory)(ARENA, DEFAULT_MEMORY, &mut memory),
-        )?;
+        check(api, (api.create_cpu_memory)(ARENA, DEFAULT_MEMORY, &mut memory))?;
         let made = (api.create_arena)(keys.as_ptr(), values.as_ptr(), keys.len(), &mut arena);
         check(api, made)?;
         check(api, (api.register_allocator)(env, memory, arena))?;
@@ -254,11 +239,8 @@ mod tests {
         }
         let found = libraries_in(folder.path());
         let names: Vec<_> = found.iter().map(|f| f.file_name().unwrap()).collect();
-        let expected = [
-            "libonnxruntime.1.20.0.dylib",
-            "libonnxruntime.so.1.31.1",
-            "onnxruntime.dll",
-        ];
+        let expected =
+            ["libonnxruntime.1.20.0.dylib", "libonnxruntime.so.1.31.1", "onnxruntime.dll"];
         assert_eq!(names, expected);
     }
 

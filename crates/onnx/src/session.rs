@@ -49,21 +49,10 @@ impl Session {
         let made = unsafe {
             let start = bytes.as_ptr().cast();
             let create = runtime.api.create_session_from_array;
-            create(
-                runtime.env,
-                start,
-                bytes.len(),
-                options.options,
-                &mut session,
-            )
+            create(runtime.env, start, bytes.len(), options.options, &mut session)
         };
         runtime.check(made)?;
-        Ok(Session {
-            runtime,
-            session,
-            input,
-            output,
-        })
+        Ok(Session { runtime, session, input, output })
     }
 
     /// Runs it over a tensor of these dimensions.
@@ -85,10 +74,7 @@ impl Session {
             )
         };
         self.runtime.check(ran)?;
-        let output = Tensor {
-            runtime: self.runtime,
-            value: output,
-        };
+        let output = Tensor { runtime: self.runtime, value: output };
         output.read()
     }
 }
@@ -126,10 +112,7 @@ impl Options {
         made.set(c"session.load_model_format", c"ONNX")?;
         let folder = CString::new(folder.to_string_lossy().as_bytes());
         let folder = folder.map_err(|_| "its folder's name holds a zero")?;
-        made.set(
-            c"session.model_external_initializers_file_folder_path",
-            &folder,
-        )?;
+        made.set(c"session.model_external_initializers_file_folder_path", &folder)?;
         Ok(made)
     }
 
@@ -171,15 +154,7 @@ impl Tensor {
             let (start, bytes) = (values.as_mut_ptr().cast(), size_of_val(values));
             let (shape, count) = (dimensions.as_ptr(), dimensions.len());
             let create = runtime.api.create_tensor;
-            create(
-                runtime.memory,
-                start,
-                bytes,
-                shape,
-                count,
-                FLOAT,
-                &mut value,
-            )
+            create(runtime.memory, start, bytes, shape, count, FLOAT, &mut value)
         };
         runtime.check(made)?;
         Ok(Tensor { runtime, value })
@@ -234,8 +209,7 @@ impl Tensor {
         // SAFETY: `info` is alive, and the pointers have room for a number each.
         unsafe {
             self.runtime.check((api.element_type)(info, &mut element))?;
-            self.runtime
-                .check((api.dimension_count)(info, &mut count))?;
+            self.runtime.check((api.dimension_count)(info, &mut count))?;
         }
         if element != FLOAT {
             return Err("its result is not of 32-bit floats".into());

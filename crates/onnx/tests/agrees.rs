@@ -52,9 +52,7 @@ fn vectors_are_those_of_onnx_runtime_in_python() {
     let list = std::fs::read_to_string(folder.path().join("list")).unwrap();
     assert!(list.lines().count() >= 6, "{list}");
     for line in list.lines() {
-        let [name, size, dim] = line.split(' ').collect::<Vec<_>>()[..] else {
-            panic!("{line}")
-        };
+        let [name, size, dim] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
         let (size, dim): (usize, usize) = (size.parse().unwrap(), dim.parse().unwrap());
         let file = |ending: &str| folder.path().join(format!("{name}.{ending}"));
         let encoder = Encoder::load(&file("onnx"), MOST_BYTES).unwrap();

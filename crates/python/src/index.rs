@@ -134,10 +134,7 @@ impl Index {
                 true => Some(known(&path, &job)?),
                 false => None,
             };
-            let job = FolderJob {
-                known: known.as_ref(),
-                ..job
-            };
+            let job = FolderJob { known: known.as_ref(), ..job };
             let mut tell = |event: FolderEvent| match event {
                 FolderEvent::Progress { done, total } => {
                     worker.tell(Making::Progress(done, total));
@@ -164,16 +161,8 @@ impl Index {
             return Err(interrupted);
         }
         let (index, changes) = made.expect("it is stopped by an exception alone");
-        let index = Index {
-            index: Arc::new(index),
-            loaded: Some(loaded),
-        };
-        let counts = (
-            changes.added,
-            changes.changed,
-            changes.removed,
-            changes.kept,
-        );
+        let index = Index { index: Arc::new(index), loaded: Some(loaded) };
+        let counts = (changes.added, changes.changed, changes.removed, changes.kept);
         Ok((index, counts, skipped))
     }
 
@@ -196,20 +185,14 @@ impl Index {
             }
             Ok(index)
         })?;
-        Ok(Index {
-            index: Arc::new(index),
-            loaded,
-        })
+        Ok(Index { index: Arc::new(index), loaded })
     }
 
     /// The same index with the model that made it.
     fn with_model(&self, model: &Model) -> PyResult<Index> {
         let fits = self.index.check_model(&model.loaded.model);
         fits.map_err(|e| crate::errors::exception(e.into()))?;
-        Ok(Index {
-            index: self.index.clone(),
-            loaded: Some(model.loaded.clone()),
-        })
+        Ok(Index { index: self.index.clone(), loaded: Some(model.loaded.clone()) })
     }
 
     fn __len__(&self) -> usize {
@@ -376,11 +359,7 @@ impl Index {
         least: usize,
     ) -> PyResult<Vec<Cluster>> {
         let (index, loaded) = (self.index.clone(), self.needs_model()?);
-        let options = GraphOptions {
-            neighbours,
-            above,
-            least,
-        };
+        let options = GraphOptions { neighbours, above, least };
         compute(py, move |_| {
             let (vectors, dim) = (index.vectors()?, index.parts().dim);
             let work = || graph_clusters(&loaded.device, vectors, dim, &options, &|_| {});
@@ -495,11 +474,7 @@ fn draw(
         let picture = Picture::from_rgb(width as u32, height as u32, rgb);
         let drawn = picture.and_then(|picture| picture.square(side, &mut pixels));
         drawn.map_err(Failure::usage)?;
-        sheet.push(Tile {
-            pixels,
-            framed: true,
-            ..Tile::default()
-        });
+        sheet.push(Tile { pixels, framed: true, ..Tile::default() });
     }
     for (heading, picture, bar, framed, note) in pictures {
         if let Some(heading) = heading {
@@ -507,12 +482,7 @@ fn draw(
         }
         sheet.push_shown(
             index,
-            &[Shown {
-                picture: *picture,
-                bar: *bar,
-                framed: *framed,
-                note: note.clone(),
-            }],
+            &[Shown { picture: *picture, bar: *bar, framed: *framed, note: note.clone() }],
         );
     }
     Ok(sheet.png()?)

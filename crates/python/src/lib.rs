@@ -64,9 +64,7 @@ mod _native {
             Ok(anchorhood::data::find_pictures(&folder, labels)?.files)
         })?;
         let files = found.into_iter();
-        Ok(files
-            .map(|file| (file.name, file.path, file.class))
-            .collect())
+        Ok(files.map(|file| (file.name, file.path, file.class)).collect())
     }
 
     /// Picture files as a contact sheet: each with its bar, framed or not.

@@ -121,9 +121,7 @@ impl Model {
                 free: Mutex::default(),
             })
         })?;
-        Ok(Model {
-            loaded: Arc::new(loaded),
-        })
+        Ok(Model { loaded: Arc::new(loaded) })
     }
 
     /// The file it was read from, or `base`.
@@ -166,9 +164,7 @@ impl Model {
     /// Length of a vector.
     fn dim(&self, py: Python<'_>, layer: Option<String>) -> PyResult<usize> {
         let loaded = self.loaded.clone();
-        compute(py, move |_| {
-            Ok(loaded.with_embedder(layer.as_deref(), 1, |e| Ok(e.dim()))?)
-        })
+        compute(py, move |_| Ok(loaded.with_embedder(layer.as_deref(), 1, |e| Ok(e.dim()))?))
     }
 
     /// The vectors of N×H×W×3 bytes, which are read where they lie.
@@ -232,14 +228,11 @@ impl Model {
         };
         let done = work(py, Duration::ZERO, &mut hear, move |worker| {
             let at_a_time = batch.min(files.len());
-            Ok(
-                loaded.with_embedder(layer.as_deref(), at_a_time, |embedder| {
-                    let mut tell = |done| worker.tell(done);
-                    let found =
-                        embed_paths(embedder, files, loaded.threads, &mut tell, worker.stop())?;
-                    Ok((embedder.dim(), found))
-                })?,
-            )
+            Ok(loaded.with_embedder(layer.as_deref(), at_a_time, |embedder| {
+                let mut tell = |done| worker.tell(done);
+                let found = embed_paths(embedder, files, loaded.threads, &mut tell, worker.stop())?;
+                Ok((embedder.dim(), found))
+            })?)
         });
         let ((dim, found), interrupted) = done?;
         if let Some(interrupted) = interrupted {

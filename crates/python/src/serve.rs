@@ -63,11 +63,7 @@ impl Server {
         let thread =
             thread.map_err(|e| WorkError::new_err(format!("no thread to serve on: {e}")))?;
         let address = py.detach(move || listening(&began)).map_err(exception)?;
-        Ok(Server {
-            address,
-            stop,
-            thread: Mutex::new(Some(thread)),
-        })
+        Ok(Server { address, stop, thread: Mutex::new(Some(thread)) })
     }
 }
 

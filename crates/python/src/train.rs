@@ -47,13 +47,11 @@ struct ToPython<'a, T>(&'a Worker<T, String>);
 
 impl<T: Send> Viewer for ToPython<'_, T> {
     fn event(&mut self, event: &Event) {
-        self.0
-            .tell(serde_json::to_string(event).expect("events are plain values"));
+        self.0.tell(serde_json::to_string(event).expect("events are plain values"));
     }
 
     fn note(&mut self, text: &str) {
-        self.0
-            .tell(serde_json::json!({ "event": "note", "message": text }).to_string());
+        self.0.tell(serde_json::json!({ "event": "note", "message": text }).to_string());
     }
 
     fn loading(&mut self, done: usize, total: usize) {
@@ -87,13 +85,7 @@ fn split((pictures, labels): OwnSplit) -> PyResult<Split> {
 
 /// A setting as it is declared: its name in config.toml, its flag, the flag's other names, what may
 /// be its value, its help.
-type Declared = (
-    &'static str,
-    Option<&'static str>,
-    Vec<String>,
-    String,
-    &'static str,
-);
+type Declared = (&'static str, Option<&'static str>, Vec<String>, String, &'static str);
 
 /// Every setting of a run.
 #[pyfunction]

@@ -97,10 +97,7 @@ pub fn work<T: Send + 'static, M: Send + 'static>(
             }
             (Ok(()), _) => {}
         }
-        if asked
-            .as_ref()
-            .is_some_and(|(_, since)| since.elapsed() >= patience)
-        {
+        if asked.as_ref().is_some_and(|(_, since)| since.elapsed() >= patience) {
             let (why, _) = asked.expect("looked at above");
             return Err(why);
         }

@@ -47,9 +47,7 @@ impl Clock {
                 variable: VARIABLE,
             });
         });
-        Clock {
-            _all_here: all_here,
-        }
+        Clock { _all_here: all_here }
     }
 }
 
@@ -68,10 +66,9 @@ fn who(launch: &Launch, came: &[usize]) -> String {
         Some(here) if here < launch.ranks && came.len() >= here => {
             format!("all {here} ranks of this machine have come, and not all of the others")
         }
-        Some(here) if here < launch.ranks => format!(
-            "of the {here} ranks of this machine only {} came",
-            listed(came)
-        ),
+        Some(here) if here < launch.ranks => {
+            format!("of the {here} ranks of this machine only {} came", listed(came))
+        }
         Some(_) | None => format!("{} never came", listed(&missing)),
     }
 }
@@ -101,21 +98,13 @@ impl Roll {
         let Some(job) = &self.job else {
             return vec![];
         };
-        (0..self.ranks)
-            .filter(|rank| has_come(job, *rank))
-            .collect()
+        (0..self.ranks).filter(|rank| has_come(job, *rank)).collect()
     }
 }
 
 /// What tells this launch from all others of the machine.
 fn job(get: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let slurm = || {
-        Some(format!(
-            "{}.{}",
-            get("SLURM_JOB_ID")?,
-            get("SLURM_STEP_ID")?
-        ))
-    };
+    let slurm = || Some(format!("{}.{}", get("SLURM_JOB_ID")?, get("SLURM_STEP_ID")?));
     get("PMIX_NAMESPACE").or_else(slurm)
 }
 
@@ -170,10 +159,7 @@ mod tests {
         assert_eq!(said(4, Some(4), &[0, 2]), "ranks 1, 3 never came");
         assert_eq!(said(4, Some(4), &[]), "not all ranks have come");
         let two_of_four = said(4, Some(2), &[0]);
-        assert_eq!(
-            two_of_four,
-            "of the 2 ranks of this machine only rank 0 came"
-        );
+        assert_eq!(two_of_four, "of the 2 ranks of this machine only rank 0 came");
         assert!(said(4, Some(2), &[0, 1]).starts_with("all 2 ranks of this machine"));
     }
 

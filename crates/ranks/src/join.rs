@@ -36,12 +36,7 @@ fn patience() -> Result<Duration, RanksError> {
     match value.trim().parse() {
         Ok(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
         Ok(0) | Err(_) => Err(RanksError::Meeting {
-            why: LaunchError::Number {
-                name: VARIABLE.into(),
-                value,
-                most: None,
-            }
-            .to_string(),
+            why: LaunchError::Number { name: VARIABLE.into(), value, most: None }.to_string(),
         }),
     }
 }

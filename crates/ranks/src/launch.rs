@@ -59,23 +59,16 @@ pub enum Launcher {
 
 impl Launcher {
     /// In the order in which they are asked.
-    const ALL: [Launcher; 4] = [
-        Launcher::Torchrun,
-        Launcher::OpenMpi,
-        Launcher::Slurm,
-        Launcher::Pmi,
-    ];
+    const ALL: [Launcher; 4] =
+        [Launcher::Torchrun, Launcher::OpenMpi, Launcher::Slurm, Launcher::Pmi];
 
     /// The variables of rank and number of processes, then of the same among the processes of one
     /// machine; each by its names, of which the first that is set counts.
     fn variables(self) -> [&'static [&'static str]; 4] {
         match self {
-            Launcher::Torchrun => [
-                &["RANK"],
-                &["WORLD_SIZE"],
-                &["LOCAL_RANK"],
-                &["LOCAL_WORLD_SIZE"],
-            ],
+            Launcher::Torchrun => {
+                [&["RANK"], &["WORLD_SIZE"], &["LOCAL_RANK"], &["LOCAL_WORLD_SIZE"]]
+            }
             Launcher::OpenMpi => [
                 &["OMPI_COMM_WORLD_RANK"],
                 &["OMPI_COMM_WORLD_SIZE"],
@@ -84,12 +77,9 @@ impl Launcher {
             ],
             // A batch script that srun did not start has SLURM_PROCID and SLURM_NTASKS, too; of a
             // step only srun tells.
-            Launcher::Slurm => [
-                &["SLURM_PROCID"],
-                &["SLURM_STEP_NUM_TASKS"],
-                &["SLURM_LOCALID"],
-                &[],
-            ],
+            Launcher::Slurm => {
+                [&["SLURM_PROCID"], &["SLURM_STEP_NUM_TASKS"], &["SLURM_LOCALID"], &[]]
+            }
             Launcher::Pmi => [
                 &["PMI_RANK", "PMIX_RANK"],
                 &["PMI_SIZE", "PMIX_SIZE"],
@@ -276,14 +266,10 @@ fn half(rank: &[&str], ranks: &[&str], get: Variables) -> Result<Option<Launch>,
     let is_set = |name: &&&str| get(name).is_some();
     let (a, b) = (rank.iter().find(is_set), ranks.iter().find(is_set));
     match (a, b) {
-        (Some(set), None) => Err(LaunchError::Half {
-            set: set.to_string(),
-            unset: ranks[0].into(),
-        }),
-        (None, Some(set)) => Err(LaunchError::Half {
-            set: set.to_string(),
-            unset: rank[0].into(),
-        }),
+        (Some(set), None) => {
+            Err(LaunchError::Half { set: set.to_string(), unset: ranks[0].into() })
+        }
+        (None, Some(set)) => Err(LaunchError::Half { set: set.to_string(), unset: rank[0].into() }),
         (Some(_), Some(_)) | (None, None) => Ok(None),
     }
 }
@@ -296,11 +282,7 @@ fn number<'a>(names: &[&'a str], get: Variables) -> Result<Option<(&'a str, usiz
     };
     match value.trim().parse() {
         Ok(number) => Ok(Some((name, number))),
-        Err(_) => Err(LaunchError::Number {
-            name: name.into(),
-            value,
-            most: None,
-        }),
+        Err(_) => Err(LaunchError::Number { name: name.into(), value, most: None }),
     }
 }
 
@@ -327,11 +309,7 @@ fn listener(get: Variables) -> Result<Option<i32>, LaunchError> {
     };
     match value.parse() {
         Ok(number) => Ok(Some(number)),
-        Err(_) => Err(LaunchError::Number {
-            name: LISTENER.into(),
-            value,
-            most: None,
-        }),
+        Err(_) => Err(LaunchError::Number { name: LISTENER.into(), value, most: None }),
     }
 }
 
@@ -350,12 +328,7 @@ mod tests {
 
     fn says(variables: &str) -> (Launcher, usize, usize, Option<usize>) {
         let launch = of(variables).unwrap().unwrap();
-        (
-            launch.launcher,
-            launch.rank,
-            launch.ranks,
-            launch.local_rank,
-        )
+        (launch.launcher, launch.rank, launch.ranks, launch.local_rank)
     }
 
     fn refused(variables: &str) -> String {
@@ -403,13 +376,7 @@ mod tests {
         assert_ne!(launch.secret, Secret::default());
         assert_eq!(launch.listener, Some(7));
         assert!(!format!("{launch:?} {launch}").contains("sesame"));
-        assert_eq!(
-            of(&told.replace("RANK=0", "RANK=1"))
-                .unwrap()
-                .unwrap()
-                .listener,
-            None
-        );
+        assert_eq!(of(&told.replace("RANK=0", "RANK=1")).unwrap().unwrap().listener, None);
         assert!(refused("RANK=0 WORLD_SIZE=2 ANCHORHOOD_LISTENER=x").contains("whole number"));
     }
 
@@ -430,10 +397,7 @@ mod tests {
         assert!(refused("RANK=2 WORLD_SIZE=2").contains("the last is 1"));
         let both = "RANK=0 WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4";
         let said = refused(both);
-        assert!(
-            said.contains("rank 0 of 2") && said.contains("rank 1 of 4"),
-            "{said}"
-        );
+        assert!(said.contains("rank 0 of 2") && said.contains("rank 1 of 4"), "{said}");
         let port = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=70000";
         assert!(refused(port).contains("MASTER_PORT=70000: not a whole number from 0 to 65535"));
     }

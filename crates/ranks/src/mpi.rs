@@ -41,17 +41,12 @@ impl MpiKind {
     /// What systems call such a library.
     fn names(self) -> &'static [&'static str] {
         match self {
-            MpiKind::Standard => &[
-                "libmpi_abi.so.1",
-                "libmpi_abi.so.0",
-                "libmpi_abi.so",
-                "libmpi_abi.dylib",
-            ],
-            MpiKind::OpenMpi => &[
-                "libmpi.so.40",
-                "libmpi.40.dylib",
-                "/opt/homebrew/lib/libmpi.40.dylib",
-            ],
+            MpiKind::Standard => {
+                &["libmpi_abi.so.1", "libmpi_abi.so.0", "libmpi_abi.so", "libmpi_abi.dylib"]
+            }
+            MpiKind::OpenMpi => {
+                &["libmpi.so.40", "libmpi.40.dylib", "/opt/homebrew/lib/libmpi.40.dylib"]
+            }
             MpiKind::Mpich => &["libmpi.so.12", "libmpich.so.12", "libmpi.12.dylib"],
         }
     }
@@ -116,11 +111,7 @@ pub fn open_mpi(
     patience: Duration,
     late: impl FnOnce(RanksError) + Send + 'static,
 ) -> Result<Arc<dyn Collectives>, RanksError> {
-    let FoundMpi {
-        kind,
-        place,
-        library,
-    } = search(Some(launch))?;
+    let FoundMpi { kind, place, library } = search(Some(launch))?;
     let name = format!("{kind}, {}", place.display());
     let clock = Clock::start(launch, patience, late);
     let mpi: Arc<dyn Collectives> = match kind {
@@ -150,13 +141,10 @@ fn search(launch: Option<&Launch>) -> Result<FoundMpi, RanksError> {
     let kinds = MpiKind::order(launch.map(|l| l.launcher));
     let names = kinds.iter().flat_map(|kind| kind.names());
     let named = names.clone().map(Path::new);
-    named
-        .filter_map(|name| open(name).ok())
-        .next()
-        .ok_or_else(|| RanksError::NoMpi {
-            looked: names.copied().collect::<Vec<_>>().join(", "),
-            variable: VARIABLE,
-        })
+    named.filter_map(|name| open(name).ok()).next().ok_or_else(|| RanksError::NoMpi {
+        looked: names.copied().collect::<Vec<_>>().join(", "),
+        variable: VARIABLE,
+    })
 }
 
 /// What the user named is used, or nothing is.
@@ -171,11 +159,7 @@ fn open_named(file: &Path) -> Result<FoundMpi, RanksError> {
 fn open(file: &Path) -> Result<FoundMpi, String> {
     let library = open_global(file).map_err(|e| format!("it cannot be opened: {e}"))?;
     let kind = MpiKind::of(file, &library).ok_or("it is no MPI: it has no MPI_Init_thread")?;
-    Ok(FoundMpi {
-        kind,
-        place: file.into(),
-        library,
-    })
+    Ok(FoundMpi { kind, place: file.into(), library })
 }
 
 #[cfg(test)]
@@ -196,14 +180,8 @@ mod tests {
     fn what_is_no_mpi_is_named() {
         let said = open_named(Path::new("libno-such-mpi.so")).err().unwrap();
         let said = said.to_string();
-        assert!(
-            said.contains("ANCHORHOOD_MPI=libno-such-mpi.so: it cannot be opened"),
-            "{said}"
-        );
-        let missing = RanksError::NoMpi {
-            looked: "libmpi.so.40".into(),
-            variable: VARIABLE,
-        };
+        assert!(said.contains("ANCHORHOOD_MPI=libno-such-mpi.so: it cannot be opened"), "{said}");
+        let missing = RanksError::NoMpi { looked: "libmpi.so.40".into(), variable: VARIABLE };
         assert!(missing.to_string().contains("openmpi-bin"));
     }
 }

@@ -38,9 +38,7 @@ impl Processes {
             let mut command = command();
             let (number, all) = (rank.to_string(), count.to_string());
             command.env("RANK", &number).env("LOCAL_RANK", &number);
-            command
-                .env("WORLD_SIZE", &all)
-                .env("LOCAL_WORLD_SIZE", &all);
+            command.env("WORLD_SIZE", &all).env("LOCAL_WORLD_SIZE", &all);
             command.env("MASTER_ADDR", "127.0.0.1");
             command.env("MASTER_PORT", port.to_string());
             command.env(SECRET, &secret).env_remove(LISTENER);
@@ -120,9 +118,7 @@ fn code_of(status: ExitStatus) -> u8 {
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         return 128_u8.saturating_add(signal as u8);
     }
-    status
-        .code()
-        .map_or(1, |code| u8::try_from(code).unwrap_or(1))
+    status.code().map_or(1, |code| u8::try_from(code).unwrap_or(1))
 }
 
 /// A group of its own, and a request to stop when the starter is gone.

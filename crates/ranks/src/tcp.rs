@@ -47,15 +47,10 @@ impl TcpRanks {
         kind: u8,
         work: impl FnOnce(&mut [TcpStream], Call) -> Result<R, RanksError>,
     ) -> Result<R, RanksError> {
-        let mut turn: MutexGuard<_> = self
-            .connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut turn: MutexGuard<_> =
+            self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         let (connections, number) = &mut *turn;
-        let call = Call {
-            kind,
-            number: *number,
-        };
+        let call = Call { kind, number: *number };
         *number += 1;
         work(connections, call)
     }
@@ -168,9 +163,7 @@ impl Collectives for TcpRanks {
                 receive(&mut connections[from - 1], call, bytes)?;
             }
             let others = connections.iter_mut().zip(1..);
-            others
-                .filter(|(_, rank)| *rank != from)
-                .try_for_each(|(c, _)| send(c, call, bytes))
+            others.filter(|(_, rank)| *rank != from).try_for_each(|(c, _)| send(c, call, bytes))
         })
     }
 

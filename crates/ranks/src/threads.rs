@@ -33,16 +33,10 @@ impl ThreadRank {
     pub fn all(ranks: usize) -> Vec<Arc<ThreadRank>> {
         let shared = Arc::new(Shared {
             ranks,
-            state: Mutex::new(State {
-                brought: vec![None; ranks],
-                ..State::default()
-            }),
+            state: Mutex::new(State { brought: vec![None; ranks], ..State::default() }),
             all_here: Condvar::new(),
         });
-        let rank = |rank| ThreadRank {
-            rank,
-            shared: shared.clone(),
-        };
+        let rank = |rank| ThreadRank { rank, shared: shared.clone() };
         (0..ranks).map(rank).map(Arc::new).collect()
     }
 
@@ -72,10 +66,8 @@ impl ThreadRank {
             self.shared.all_here.notify_all();
             return Ok(state.last.clone());
         }
-        let waited = self
-            .shared
-            .all_here
-            .wait_timeout_while(state, PATIENCE, |state| state.call == call);
+        let waited =
+            self.shared.all_here.wait_timeout_while(state, PATIENCE, |state| state.call == call);
         let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         match timeout.timed_out() {
             false => Ok(state.last.clone()),

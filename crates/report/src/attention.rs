@@ -61,12 +61,7 @@ pub fn attention_strips(
     if let Some(number) = options.pictures.iter().copied().find(|i| *i >= there) {
         return Err(ReportError::NoSuchPicture { number, there });
     }
-    let looking = Looking {
-        device,
-        config,
-        data,
-        options,
-    };
+    let looking = Looking { device, config, data, options };
     let seen = looking.rounds(rounds, progress)?;
     let strip_of = |(i, number): (usize, &usize)| {
         let views: Vec<&View> = seen.iter().map(|round| &round[i]).collect();
@@ -121,10 +116,7 @@ impl Looking<'_> {
         let count = self.options.pictures.len();
         let graph = checkpoint.graph(self.data.train.pictures.height())?;
         let node = graph.find(self.options.layer)?;
-        let options = NetworkOptions {
-            keep: vec![node],
-            ..NetworkOptions::new(count.min(BATCH))
-        };
+        let options = NetworkOptions { keep: vec![node], ..NetworkOptions::new(count.min(BATCH)) };
         let network = self.device.network(&graph, &options)?;
         Ok(Attention::new(self.device, network, node, count)?)
     }
@@ -143,11 +135,7 @@ impl Looking<'_> {
         })?;
         let positives = self.positives(checkpoint);
         let bank = MemoryBank::from_values(self.device, &rows, dim)?;
-        let memory = Memory {
-            bank: bank.buffer(),
-            dim,
-            temperature: self.options.temperature,
-        };
+        let memory = Memory { bank: bank.buffer(), dim, temperature: self.options.temperature };
         let maps = attention.maps(&self.pixels(checkpoint), &positives, &memory)?;
         let view = |(i, map)| View {
             map,
@@ -163,12 +151,7 @@ impl Looking<'_> {
         let one = pictures.picture_len();
         let mut pixels = vec![0.0; self.options.pictures.len() * one];
         let mut scratch = vec![];
-        for (i, pixels) in self
-            .options
-            .pictures
-            .iter()
-            .zip(pixels.chunks_exact_mut(one))
-        {
+        for (i, pixels) in self.options.pictures.iter().zip(pixels.chunks_exact_mut(one)) {
             normalise(pictures.picture_in(*i, &mut scratch), mean, std, pixels);
         }
         pixels
@@ -192,13 +175,8 @@ impl Looking<'_> {
 fn columns(train: &Split, index: usize, views: &[&View]) -> Vec<Column> {
     let (height, width) = (train.pictures.height(), train.pictures.width());
     let plain = |i: usize| picture(train.pictures.picture_in(i, &mut vec![]), height, width);
-    let mut columns = vec![Column {
-        shown: Tile {
-            picture: plain(index),
-            mark: Mark::Plain,
-        },
-        neighbour: None,
-    }];
+    let mut columns =
+        vec![Column { shown: Tile { picture: plain(index), mark: Mark::Plain }, neighbour: None }];
     for view in views {
         let mark = judged(train, index, view);
         let nearest = view.neighbours.first().map(|n| *n as usize);
@@ -213,10 +191,7 @@ fn columns(train: &Split, index: usize, views: &[&View]) -> Vec<Column> {
             },
         });
         columns.push(Column {
-            shown: Tile {
-                picture: overlay(&plain(index), &view.map),
-                mark,
-            },
+            shown: Tile { picture: overlay(&plain(index), &view.map), mark },
             neighbour,
         });
     }

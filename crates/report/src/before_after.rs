@@ -35,9 +35,7 @@ impl Summary {
 
     fn before_and_after_rows(&self) -> Option<Vec<Vec<String>>> {
         let before = |e: &LabelFreeEvaluated| e.subject == Subject::Before;
-        let after = self
-            .model()
-            .filter(|_| self.label_free.iter().any(before))?;
+        let after = self.model().filter(|_| self.label_free.iter().any(before))?;
         let subjects = [Subject::RawPixels, Subject::Before, after.subject];
         let names = ["raw pixels", "before", "after"];
         let labels = self.has_accuracy();

@@ -55,9 +55,8 @@ pub(crate) fn write_charts(
 ) -> Result<(), ReportError> {
     let curves = drawings(summary).into_iter();
     let curves = curves.map(|(file, _, drawing)| (file.to_owned(), drawing));
-    let entropies = rounds
-        .iter()
-        .map(|r| (format!("entropy-{}", r.round), Drawing::Entropy(&r.found)));
+    let entropies =
+        rounds.iter().map(|r| (format!("entropy-{}", r.round), Drawing::Entropy(&r.found)));
     let all: Vec<(String, Drawing)> = curves.chain(entropies).collect();
     all.par_iter().try_for_each(|(name, drawing)| {
         let path = folder.join(format!("{name}.svg"));
@@ -128,10 +127,7 @@ fn draw_anchors(summary: &Summary, area: &Area) -> Drawn {
     let later = summary.rounds.iter().filter(|r| r.round > 0);
     let share = later.clone().filter_map(|r| {
         let anchors = r.anchors?;
-        Some((
-            r.round as f64,
-            100.0 * anchors as f64 / pictures.max(anchors).max(1) as f64,
-        ))
+        Some((r.round as f64, 100.0 * anchors as f64 / pictures.max(anchors).max(1) as f64))
     });
     let consistent = later.filter_map(|r| {
         let share = r.consistency?.share()?;
@@ -180,19 +176,13 @@ fn draw_entropy(found: &Neighbourhoods, area: &Area) -> Drawn {
     let known: Vec<usize> = (0..found.entropy().len()).filter(known).collect();
     let value = |i: usize| f64::from(found.entropy()[i]);
     let all = || known.iter().map(|i| value(*i));
-    let (low, high) = (
-        all().fold(f64::INFINITY, f64::min),
-        all().fold(f64::NEG_INFINITY, f64::max),
-    );
+    let (low, high) =
+        (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
     let (low, high) = if low < high { (low, high) } else { (0.0, 1.0) };
     let bar = |v: f64| (((v - low) / (high - low) * BARS as f64).max(0.0) as usize).min(BARS - 1);
     let (mut chosen, mut left) = (vec![0usize; BARS], vec![0usize; BARS]);
     for i in &known {
-        let side = if found.anchors()[*i] {
-            &mut chosen
-        } else {
-            &mut left
-        };
+        let side = if found.anchors()[*i] { &mut chosen } else { &mut left };
         side[bar(value(*i))] += 1;
     }
     let tallest = chosen.iter().zip(&left).map(|(a, b)| a + b).max();
@@ -251,10 +241,7 @@ mod tests {
             assert!(charts.iter().all(|c| c.svg.trim_end().ends_with("</svg>")));
             charts.iter().map(|c| c.file).collect::<Vec<_>>()
         };
-        assert_eq!(
-            files(true),
-            ["knn", "label_free", "loss", "rate", "anchors"]
-        );
+        assert_eq!(files(true), ["knn", "label_free", "loss", "rate", "anchors"]);
         assert_eq!(files(false), ["label_free", "loss", "rate", "anchors"]);
         charts(&Summary::default()).unwrap();
     }
@@ -262,11 +249,7 @@ mod tests {
     #[test]
     fn a_pretext_task_has_a_chart_with_its_figures_and_chance() {
         let mut events = example(false);
-        let figure = |name: &str, share, chance| PretextShare {
-            name: name.into(),
-            share,
-            chance,
-        };
+        let figure = |name: &str, share, chance| PretextShare { name: name.into(), share, chance };
         for epoch in 0..2 {
             events.push(Event::Pretext(PretextMeasured {
                 round: 0,

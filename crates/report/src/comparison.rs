@@ -69,11 +69,7 @@ fn draw(lines: &[RunLine], raw_pixels: Option<f64>, root: &Area) -> Drawn {
     let last = points().map(|p| p.0).fold(1.0, f64::max);
     let values = points().map(|p| 100.0 * p.1).chain(raw_pixels);
     let (low, high) = values.fold((100.0, 0.0), |(l, h), v| (f64::min(l, v), f64::max(h, v)));
-    let (low, high) = if low <= high {
-        (low, high)
-    } else {
-        (0.0, 100.0)
-    };
+    let (low, high) = if low <= high { (low, high) } else { (0.0, 100.0) };
     let room = (0.08 * (high - low)).max(1.0);
     let mut chart = ChartBuilder::on(root)
         .margin(8)
@@ -88,11 +84,7 @@ fn draw(lines: &[RunLine], raw_pixels: Option<f64>, root: &Area) -> Drawn {
         .light_line_style(TRANSPARENT)
         .y_labels(6)
         .x_label_formatter(&|x| {
-            if last < 10.0 {
-                format!("{x:.1}")
-            } else {
-                format!("{x:.0}")
-            }
+            if last < 10.0 { format!("{x:.1}") } else { format!("{x:.0}") }
         })
         .y_label_formatter(&|y| format!("{y:.0}"))
         .x_desc("seconds")
@@ -153,11 +145,7 @@ mod tests {
     #[test]
     fn seconds_are_those_of_all_that_happened() {
         let points = accuracy_over_seconds(&example(true));
-        assert_eq!(
-            points.len(),
-            1 + 4,
-            "the untrained network, and every evaluation"
-        );
+        assert_eq!(points.len(), 1 + 4, "the untrained network, and every evaluation");
         assert!(points.is_sorted_by(|a, b| a.0 < b.0));
         assert_eq!(points[0].1, 0.25);
         assert!(accuracy_over_seconds(&example(false)).is_empty());
@@ -170,11 +158,7 @@ mod tests {
             colour,
             points: vec![(0.0, 0.2), (30.0, top)],
         };
-        let lines = [
-            line("and 50.5", 0, 0.5),
-            line("", 0, 0.51),
-            line("byol", 9, 0.5),
-        ];
+        let lines = [line("and 50.5", 0, 0.5), line("", 0, 0.51), line("byol", 9, 0.5)];
         let svg = comparison_svg(&lines, Some(0.3)).unwrap();
         for part in ["and 50.5", "byol", "raw pixels 30.0", "seconds"] {
             assert!(svg.contains(part), "{part}: {svg}");
@@ -190,10 +174,7 @@ mod tests {
         for wanted in [vec![100, 101, 102], vec![50, 300, 300, 301], vec![]] {
             let mut at = apart(&wanted);
             at.sort_unstable();
-            assert!(
-                at.windows(2).all(|pair| pair[1] - pair[0] >= LINE),
-                "{at:?}"
-            );
+            assert!(at.windows(2).all(|pair| pair[1] - pair[0] >= LINE), "{at:?}");
         }
     }
 }

@@ -37,10 +37,8 @@ pub(crate) type Chart<'a, 'b> =
 /// Writes `curve.svg`.
 pub fn write_curve(summary: &Summary, path: &Path) -> Result<(), ReportError> {
     let svg = curve_svg(summary)?;
-    AtomicFile::write(path, svg.as_bytes()).map_err(|source| ReportError::Io {
-        path: path.into(),
-        source,
-    })
+    AtomicFile::write(path, svg.as_bytes())
+        .map_err(|source| ReportError::Io { path: path.into(), source })
 }
 
 /// The picture as SVG. Without labels it is the loss alone.
@@ -67,10 +65,7 @@ fn draw(summary: &Summary, svg: &mut String) -> Drawn {
 
 fn title(summary: &Summary) -> String {
     match &summary.started {
-        Some(s) => format!(
-            "{}: {} pictures, {}, seed {}",
-            s.data, s.pictures, s.network, s.seed
-        ),
+        Some(s) => format!("{}: {} pictures, {}, seed {}", s.data, s.pictures, s.network, s.seed),
         None => "A run".into(),
     }
 }
@@ -90,13 +85,7 @@ pub(crate) fn draw_label_free(summary: &Summary, area: &Area) -> Drawn {
     });
     let judged = summary.label_free.iter();
     let judged = judged.map(|e| (e.subject, e.score)).collect();
-    draw_shares(
-        summary,
-        area,
-        "score without labels, %",
-        floors.collect(),
-        judged,
-    )
+    draw_shares(summary, area, "score without labels, %", floors.collect(), judged)
 }
 
 /// The pretext tasks of several runs, a panel with its name for each, two beside each other.
@@ -159,10 +148,7 @@ fn pretext_of(summary: &Summary, name: &str) -> (Vec<(f64, f64)>, Option<f64>) {
     });
     let own: Vec<_> = of.filter(|(_, f)| f.name == name).collect();
     let chance = own.iter().rev().find_map(|(_, f)| f.chance);
-    (
-        own.iter().map(|(at, f)| (*at, 100.0 * f.share)).collect(),
-        chance,
-    )
+    (own.iter().map(|(at, f)| (*at, 100.0 * f.share)).collect(), chance)
 }
 
 /// Shares over the epochs as a curve, and those of the floors as dashed lines under it.
@@ -270,10 +256,7 @@ fn axes<'a, 'b>(
 
 /// A line, with dots where there are few.
 pub(crate) fn curve(chart: &mut Chart, points: &[(f64, f64)], colour: RGBColor) -> Drawn {
-    chart.draw_series(LineSeries::new(
-        points.iter().copied(),
-        colour.stroke_width(2),
-    ))?;
+    chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
     if points.len() <= MOST_DOTS {
         let dots = points.iter().map(|p| Circle::new(*p, 3, colour.filled()));
         chart.draw_series(dots)?;
@@ -284,9 +267,7 @@ pub(crate) fn curve(chart: &mut Chart, points: &[(f64, f64)], colour: RGBColor) 
 /// A figure of every epoch, over the epochs done.
 fn per_epoch(summary: &Summary, figure: impl Fn(&EpochEnded) -> f64) -> Vec<(f64, f64)> {
     let epochs = summary.epochs.iter();
-    epochs
-        .map(|e| (epoch_number(summary, e.round, e.epoch), figure(e)))
-        .collect()
+    epochs.map(|e| (epoch_number(summary, e.round, e.epoch), figure(e))).collect()
 }
 
 /// Epochs done when this one ended, over all rounds.
@@ -305,13 +286,8 @@ fn last_epoch(summary: &Summary) -> f64 {
 }
 
 fn round_starts(summary: &Summary) -> Vec<f64> {
-    let later = summary
-        .epochs
-        .iter()
-        .filter(|e| e.epoch == 0 && e.round > 0);
-    later
-        .map(|e| epoch_number(summary, e.round, 0) - 1.0)
-        .collect()
+    let later = summary.epochs.iter().filter(|e| e.epoch == 0 && e.round > 0);
+    later.map(|e| epoch_number(summary, e.round, 0) - 1.0).collect()
 }
 
 #[cfg(test)]
@@ -325,11 +301,7 @@ mod tests {
         let svg = curve_svg(&Summary::of(&example(true))).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
         assert!(svg.contains("raw pixels 20.0") && svg.contains("untrained 25.0"));
-        assert_eq!(
-            svg.matches("<circle").count(),
-            4 + 4,
-            "accuracies and losses"
-        );
+        assert_eq!(svg.matches("<circle").count(), 4 + 4, "accuracies and losses");
     }
 
     #[test]
@@ -341,11 +313,7 @@ mod tests {
                 chance: Some(0.1),
             };
             let epochs = (0..=last).map(|epoch| {
-                Event::Pretext(PretextMeasured {
-                    round: 0,
-                    epoch,
-                    figures: vec![share(epoch)],
-                })
+                Event::Pretext(PretextMeasured { round: 0, epoch, figures: vec![share(epoch)] })
             });
             Summary::of(&epochs.collect::<Vec<_>>())
         };

@@ -26,10 +26,7 @@ fn chosen(found: &Neighbourhoods) -> [Chosen; 3] {
     let n = order.len();
     let shown = SHOWN.min(n);
     let middle = (n - shown) / 2;
-    let kind = |title, pictures: &[u32]| Chosen {
-        title,
-        pictures: pictures.to_vec(),
-    };
+    let kind = |title, pictures: &[u32]| Chosen { title, pictures: pictures.to_vec() };
     [
         kind("Surest: lowest entropy", &order[..shown]),
         kind("In the middle", &order[middle..middle + shown]),
@@ -97,19 +94,12 @@ pub(crate) fn judged(train: &Split, picture: u32, neighbour: u32) -> &'static st
 /// A picture in words: class and file, or its number.
 pub(crate) fn name(train: &Split, picture: u32) -> String {
     let i = picture as usize;
-    let class = train
-        .labels
-        .as_ref()
-        .map(|l| l.classes()[l.get(i) as usize].clone());
+    let class = train.labels.as_ref().map(|l| l.classes()[l.get(i) as usize].clone());
     let file = match train.names.get(i) {
         Some(name) => name.clone(),
         None => format!("picture {i}"),
     };
-    class
-        .into_iter()
-        .chain([file])
-        .collect::<Vec<_>>()
-        .join(", ")
+    class.into_iter().chain([file]).collect::<Vec<_>>().join(", ")
 }
 
 pub(crate) fn tile(sprite: &Sprite, picture: u32, class: &str, title: &str) -> String {

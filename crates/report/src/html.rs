@@ -52,8 +52,7 @@ pub fn write_report(
     }
     let page = report_html(record, pictures)?;
     let beside = folder.join("charts");
-    Disk.create_folders(&beside)
-        .map_err(ReportError::io(&beside))?;
+    Disk.create_folders(&beside).map_err(ReportError::io(&beside))?;
     write_charts(&beside, &Summary::of(&record.events), &record.rounds)?;
     AtomicFile::write(&path, page.as_bytes()).map_err(ReportError::io(&path))?;
     Ok(path)
@@ -76,11 +75,7 @@ pub fn report_html(record: &RunRecord, pictures: TrainingPictures) -> Result<Str
     page.push_str(&top(&name, &summary));
     page.push_str("<main>");
     if let Some(left_out) = &record.left_out {
-        let _ = write!(
-            page,
-            "<p class=\"note\">{}.</p>",
-            escape(&left_out.to_string())
-        );
+        let _ = write!(page, "<p class=\"note\">{}.</p>", escape(&left_out.to_string()));
     }
     if let Err(why) = &pictures {
         let _ = write!(
@@ -98,10 +93,7 @@ pub fn report_html(record: &RunRecord, pictures: TrainingPictures) -> Result<Str
     page.push_str(&figures(&summary));
     page.push_str(&curves(&summary)?);
     page.push_str(&rounds_table(&summary));
-    page.push_str(&neighbourhoods(
-        &record.rounds,
-        pictures.as_ref().ok().copied(),
-    )?);
+    page.push_str(&neighbourhoods(&record.rounds, pictures.as_ref().ok().copied())?);
     page.push_str(&map(record, pictures.as_ref().ok().copied())?);
     page.push_str(&strips(record));
     page.push_str(&settings(record, &summary));
@@ -120,9 +112,7 @@ fn fitting<'a>(record: &RunRecord, split: &'a Split) -> Result<&'a Split, String
     let found = record.rounds.first().map(|r| r.found.len());
     let n = split.pictures.len();
     match [seen, found].into_iter().flatten().find(|m| *m != n) {
-        Some(m) => Err(format!(
-            "the run has seen {m} pictures, and the data set has {n} now"
-        )),
+        Some(m) => Err(format!("the run has seen {m} pictures, and the data set has {n} now")),
         None if n == 0 => Err("the data set has none".into()),
         None => Ok(split),
     }
@@ -176,10 +166,7 @@ fn figures(summary: &Summary) -> String {
     let columns = all.len().div_ceil(rows);
     let mut html = format!("<h2>Figures</h2><div class=\"figures\" style=\"--columns:{columns}\">");
     for (value, what) in all {
-        let _ = write!(
-            html,
-            "<div class=\"figure\"><b>{value}</b><span>{what}</span></div>"
-        );
+        let _ = write!(html, "<div class=\"figure\"><b>{value}</b><span>{what}</span></div>");
     }
     html.push_str("</div>");
     html
@@ -195,33 +182,21 @@ fn all_figures(summary: &Summary) -> Vec<(String, String)> {
         figure(percent(last.top1), what);
     }
     for floor in &summary.floors {
-        figure(
-            percent(floor.accuracy.top1),
-            format!("kNN of {}", floor.name),
-        );
+        figure(percent(floor.accuracy.top1), format!("kNN of {}", floor.name));
     }
     if let Some(model) = summary.model() {
         figure(
             percent(model.found),
             "changed copies that find their original, without labels".into(),
         );
-        figure(
-            format!("{:.1}", model.effective_rank),
-            "effective rank of the features".into(),
-        );
+        figure(format!("{:.1}", model.effective_rank), "effective rank of the features".into());
     }
     if let Some(epoch) = summary.epochs.last() {
-        figure(
-            format!("{:.3}", epoch.loss),
-            "loss of the last epoch".into(),
-        );
+        figure(format!("{:.3}", epoch.loss), "loss of the last epoch".into());
     }
     let consistent = summary.rounds.last().and_then(|r| r.consistency?.share());
     if let Some(share) = consistent {
-        figure(
-            percent(share),
-            "anchors with neighbours of their class, last round".into(),
-        );
+        figure(percent(share), "anchors with neighbours of their class, last round".into());
     }
     if let Some(ended) = &summary.ended {
         figure(duration(ended.seconds), "in all".into());
@@ -239,10 +214,7 @@ fn curves(summary: &Summary) -> Result<String, ReportError> {
 pub fn chart_figures(summary: &Summary) -> Result<String, ReportError> {
     let mut html = String::from("<div class=\"charts\">");
     for chart in charts(summary)? {
-        let key = match (
-            chart.file,
-            summary.rounds.iter().any(|r| r.consistency.is_some()),
-        ) {
+        let key = match (chart.file, summary.rounds.iter().any(|r| r.consistency.is_some())) {
             ("anchors", true) => {
                 "<div class=\"small soft\"><i class=\"key\" style=\"background:var(--blue)\"></i>pictures that are anchors\
                  <i class=\"key\" style=\"background:var(--green)\"></i>anchors whose neighbours are of their class</div>"
@@ -290,10 +262,7 @@ fn rounds_table(summary: &Summary) -> String {
         }
         cell(&mut html, r.anchors.map(grouped));
         if labels {
-            cell(
-                &mut html,
-                r.consistency.and_then(|c| c.share()).map(percent),
-            );
+            cell(&mut html, r.consistency.and_then(|c| c.share()).map(percent));
         }
         cell(&mut html, r.loss.map(|l| format!("{l:.4}")));
         cell(&mut html, Some(duration(r.seconds)));
@@ -363,20 +332,13 @@ fn map(record: &RunRecord, train: Option<&Split>) -> Result<String, ReportError>
         return Ok(String::new());
     };
     let sheet = layout(&embedding.vectors, embedding.dim, MOST_ON_MAP);
-    let sprite = train
-        .map(|t| Sprite::of(&t.pictures, &sheet.chosen, MAP_TILE))
-        .transpose()?;
+    let sprite = train.map(|t| Sprite::of(&t.pictures, &sheet.chosen, MAP_TILE)).transpose()?;
     let labels = train.and_then(|t| t.labels.as_ref());
     let class = |i: &u32| labels.map_or(-1, |l| i64::from(l.get(*i as usize)));
     let place = |p: &[f32; 2]| p.map(|v| (v * 1000.0).round() as i32);
     let files = train.filter(|t| !t.names.is_empty());
-    let files = files.map(|t| {
-        sheet
-            .chosen
-            .iter()
-            .map(|i| &t.names[*i as usize])
-            .collect::<Vec<_>>()
-    });
+    let files =
+        files.map(|t| sheet.chosen.iter().map(|i| &t.names[*i as usize]).collect::<Vec<_>>());
     let data = json!({
         "places": sheet.places.iter().map(place).collect::<Vec<_>>(),
         "chosen": sheet.chosen,
@@ -398,11 +360,8 @@ fn map(record: &RunRecord, train: Option<&Split>) -> Result<String, ReportError>
             grouped(embedding.len())
         ),
     };
-    let colours = if labels.is_some() {
-        " Colours are classes, which training never saw."
-    } else {
-        ""
-    };
+    let colours =
+        if labels.is_some() { " Colours are classes, which training never saw." } else { "" };
     let swap = match sprite {
         Some(_) => "<button data-pictures>Show pictures</button>",
         None => "",
@@ -468,11 +427,7 @@ fn settings(record: &RunRecord, summary: &Summary) -> String {
             fact("top-1, last epoch", percent(last.top1));
             fact(
                 "top-1, best epoch",
-                format!(
-                    "{} (chosen by {} accuracy)",
-                    percent(best.top1),
-                    summary.judged_on()
-                ),
+                format!("{} (chosen by {} accuracy)", percent(best.top1), summary.judged_on()),
             );
         }
     }
@@ -497,25 +452,18 @@ fn evidence(s: &RunStarted, fact: &mut dyn FnMut(&str, String)) {
     fact("program", format!("anchorhood {}", s.version));
     fact("device", s.device.clone());
     fact("data", s.data.clone());
-    fact(
-        "training pictures",
-        format!("{}, {}×{}", grouped(s.pictures), s.size, s.size),
-    );
+    fact("training pictures", format!("{}, {}×{}", grouped(s.pictures), s.size, s.size));
     fact(
         "test pictures",
         match (s.test_pictures, s.validation) {
             (0, _) => "none: there are no labels".into(),
             (n, false) => grouped(n),
-            (n, true) => format!(
-                "not looked at: validated on {} training pictures held out",
-                grouped(n)
-            ),
+            (n, true) => {
+                format!("not looked at: validated on {} training pictures held out", grouped(n))
+            }
         },
     );
-    fact(
-        "network",
-        format!("{}, {} weights", s.network, grouped(s.weights)),
-    );
+    fact("network", format!("{}, {} weights", s.network, grouped(s.weights)));
     fact("batch", s.batch.to_string());
     fact("seed", s.seed.to_string());
 }
@@ -570,11 +518,7 @@ mod tests {
                 dim: 3,
                 vectors: (0..3 * n).map(|i| (i as f32).sin()).collect(),
             }),
-            left_out: Some(LeftOut {
-                lines: 2,
-                first: 7,
-                reason: HOSTILE.into(),
-            }),
+            left_out: Some(LeftOut { lines: 2, first: 7, reason: HOSTILE.into() }),
             strips: vec![],
         }
     }
@@ -592,11 +536,7 @@ mod tests {
         let page = report_html(&record(20), Ok(&split(20))).unwrap();
         assert!(page.contains("Surest") && page.contains("map-data"));
         assert!(page.contains("2 lines of metrics.jsonl are no events"));
-        assert_eq!(
-            page.matches("Better than raw pixels by 50.0 points")
-                .count(),
-            1
-        );
+        assert_eq!(page.matches("Better than raw pixels by 50.0 points").count(), 1);
         assert!(!page.contains("<img src=x"));
         assert_eq!(page.matches("</script>").count(), 2, "the page's own");
     }
@@ -613,19 +553,13 @@ mod tests {
     #[test]
     fn settings_are_told_but_for_the_folder() {
         let settings = "[data]\nset = \"pictures\"\nseen_from = \"/home/me/private\"\nsize = 32\n";
-        let record = RunRecord {
-            settings: settings.into(),
-            ..record(20)
-        };
+        let record = RunRecord { settings: settings.into(), ..record(20) };
         let page = report_html(&record, Ok(&split(20))).unwrap();
         assert!(page.contains("size = 32") && !page.contains("private"));
     }
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!(
-            [0, 999, 1000, 1281167].map(grouped),
-            ["0", "999", "1,000", "1,281,167"]
-        );
+        assert_eq!([0, 999, 1000, 1281167].map(grouped), ["0", "999", "1,000", "1,281,167"]);
     }
 }

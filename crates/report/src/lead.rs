@@ -26,9 +26,7 @@ struct Row {
 /// The section, of a memory of the same pictures.
 pub(crate) fn lead(embedding: &Embedding, train: &Split) -> Result<String, ReportError> {
     let rows = rows(embedding);
-    let all = rows
-        .iter()
-        .flat_map(|r| std::iter::once(&r.picture).chain(&r.nearest));
+    let all = rows.iter().flat_map(|r| std::iter::once(&r.picture).chain(&r.nearest));
     let sprite = Sprite::of_files(train, &all.copied().collect::<Vec<u32>>(), SIDE)?;
     let judged_by = match train.labels {
         Some(_) => {
@@ -40,11 +38,7 @@ pub(crate) fn lead(embedding: &Embedding, train: &Split) -> Result<String, Repor
         "<h2>What the model finds alike</h2><p class=\"small soft\">Pictures evenly taken from all, not chosen; right of each its \
          nearest.{judged_by}</p>"
     );
-    let crisp = if sprite.side <= 48 {
-        ";image-rendering:pixelated"
-    } else {
-        ""
-    };
+    let crisp = if sprite.side <= 48 { ";image-rendering:pixelated" } else { "" };
     let _ = write!(
         html,
         "<style>.alike .big{{background-image:url({});background-size:{}% {}%{crisp}}}</style><div class=\"lead\">",
@@ -67,19 +61,12 @@ fn shown(row: &Row, train: &Split, sprite: &Sprite) -> String {
         let class = format!("big {}", judged(train, row.picture, *neighbour));
         html.push_str(&tile(sprite, *neighbour, &class, &name(train, *neighbour)));
     }
-    let right = row
-        .nearest
-        .iter()
-        .filter(|n| judged(train, row.picture, **n) == "right");
+    let right = row.nearest.iter().filter(|n| judged(train, row.picture, **n) == "right");
     let carry = match train.labels {
         Some(_) => format!(" · {} of {} of its class", right.count(), row.nearest.len()),
         None => String::new(),
     };
-    let _ = write!(
-        html,
-        "<figcaption>{}{carry}</figcaption></figure>",
-        escape(&called)
-    );
+    let _ = write!(html, "<figcaption>{}{carry}</figcaption></figure>", escape(&called));
     html
 }
 
@@ -88,12 +75,7 @@ fn rows(embedding: &Embedding) -> Vec<Row> {
     let count = SHOWN.min(n);
     // The middle of each of so many equal parts.
     let pictures = (0..count).map(|i| (2 * i + 1) * n / (2 * count));
-    pictures
-        .map(|i| Row {
-            picture: i as u32,
-            nearest: nearest(embedding, i),
-        })
-        .collect()
+    pictures.map(|i| Row { picture: i as u32, nearest: nearest(embedding, i) }).collect()
 }
 
 fn nearest(embedding: &Embedding, i: usize) -> Vec<u32> {
@@ -107,11 +89,7 @@ fn nearest(embedding: &Embedding, i: usize) -> Vec<u32> {
     let others = (0..embedding.len()).filter(|j| *j != i);
     let mut others: Vec<(f32, u32)> = others.map(|j| (similarity(j), j as u32)).collect();
     others.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    others
-        .into_iter()
-        .take(NEIGHBOURS)
-        .map(|(_, j)| j)
-        .collect()
+    others.into_iter().take(NEIGHBOURS).map(|(_, j)| j).collect()
 }
 
 #[cfg(test)]
@@ -132,10 +110,7 @@ mod tests {
         let rows = rows(&embedding);
         assert_eq!(rows.len(), SHOWN);
         assert!(rows.iter().all(|r| !r.nearest.contains(&r.picture)));
-        let few = Embedding {
-            dim: 1,
-            vectors: vec![1.0, f32::NAN],
-        };
+        let few = Embedding { dim: 1, vectors: vec![1.0, f32::NAN] };
         assert_eq!(super::rows(&few)[0].nearest, [1]);
         assert!(super::rows(&Embedding::default()).is_empty());
     }

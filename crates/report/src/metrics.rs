@@ -111,11 +111,7 @@ pub fn read_metrics(path: &Path) -> Result<EventLog, ReportError> {
 
 impl EventLog {
     fn leave_out(&mut self, first: usize, reason: String) {
-        let left_out = self.left_out.get_or_insert(LeftOut {
-            lines: 0,
-            first,
-            reason,
-        });
+        let left_out = self.left_out.get_or_insert(LeftOut { lines: 0, first, reason });
         left_out.lines += 1;
     }
 }
@@ -217,10 +213,7 @@ mod tests {
     }
 
     const LINE: &str = r#"{"event":"round_started","round":0,"rounds":2}"#;
-    const EVENT: Event = Event::RoundStarted {
-        round: 0,
-        rounds: 2,
-    };
+    const EVENT: Event = Event::RoundStarted { round: 0, rounds: 2 };
 
     #[test]
     fn a_cut_last_line_is_left_out() {
@@ -233,10 +226,7 @@ mod tests {
     fn a_round_that_no_run_has_is_named() {
         let far = LINE.replace("\"round\":0", "\"round\":4294967295");
         let said = left_out(&format!("{LINE}\n{far}\n"));
-        assert!(
-            said.contains("line 2") && said.contains("4294967295"),
-            "{said}"
-        );
+        assert!(said.contains("line 2") && said.contains("4294967295"), "{said}");
     }
 
     #[test]

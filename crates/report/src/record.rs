@@ -130,10 +130,7 @@ fn checkpoint_error(error: CheckpointError) -> ReportError {
 
 fn embedding(checkpoint: &Checkpoint) -> Option<Embedding> {
     let (rows, dim) = checkpoint.memory()?;
-    Some(Embedding {
-        dim,
-        vectors: rows.to_vec(),
-    })
+    Some(Embedding { dim, vectors: rows.to_vec() })
 }
 
 fn findings(round: usize, checkpoint: &Checkpoint) -> Option<RoundNeighbourhoods> {
@@ -151,9 +148,7 @@ fn name_of(folder: &Path) -> String {
 fn strips(folder: &Path) -> Vec<Strip> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let pngs = entries.map(|e| e.path());
-    let mut pngs: Vec<_> = pngs
-        .filter(|p| p.extension().is_some_and(|e| e == "png"))
-        .collect();
+    let mut pngs: Vec<_> = pngs.filter(|p| p.extension().is_some_and(|e| e == "png")).collect();
     pngs.sort_by_key(|p| (p.as_os_str().len(), p.clone())); // picture-9 before picture-10
     let read = |path: &std::path::PathBuf| {
         let name = path.file_stem()?.to_string_lossy().into_owned();

@@ -35,9 +35,9 @@ impl Sprite {
         let unique = unique(chosen);
         let largest = largest.min(LARGEST);
         let side = (pictures.height().div_ceil(BLOCK) * BLOCK).clamp(BLOCK, largest);
-        let tiles = unique.par_iter().map_init(Vec::new, |scratch, i| {
-            resized(stored(pictures, *i as usize, scratch), side)
-        });
+        let tiles = unique
+            .par_iter()
+            .map_init(Vec::new, |scratch, i| resized(stored(pictures, *i as usize, scratch), side));
         Sprite::of_tiles(&unique, side, &tiles.collect::<Vec<_>>())
     }
 
@@ -148,14 +148,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for i in 0..4u8 {
             let picture = RgbImage::from_pixel(90, 60, image::Rgb([i * 60; 3]));
-            picture
-                .save(folder.path().join(format!("{i}.png")))
-                .unwrap();
+            picture.save(folder.path().join(format!("{i}.png"))).unwrap();
         }
-        let options = anchorhood_data::LoadOptions {
-            size: Some(16),
-            ..Default::default()
-        };
+        let options = anchorhood_data::LoadOptions { size: Some(16), ..Default::default() };
         let place = folder.path().to_str().unwrap();
         let train = anchorhood_data::open(place, &options).unwrap().train;
         let sprite = Sprite::of_files(&train, &[0, 2, 3], 160).unwrap();

@@ -95,10 +95,7 @@ impl Summary {
 
     fn add_evaluation(&mut self, e: &Evaluated) {
         if let Some(name) = floor_name(e.subject) {
-            self.floors.push(Floor {
-                name,
-                accuracy: e.accuracy,
-            });
+            self.floors.push(Floor { name, accuracy: e.accuracy });
         }
         if let Subject::Trained { round, .. } = e.subject {
             let round = self.round(round);
@@ -123,10 +120,7 @@ impl Summary {
     fn round(&mut self, round: usize) -> &mut RoundSummary {
         let place = self.rounds.binary_search_by_key(&round, |r| r.round);
         let at = place.unwrap_or_else(|at| {
-            let fresh = RoundSummary {
-                round,
-                ..RoundSummary::default()
-            };
+            let fresh = RoundSummary { round, ..RoundSummary::default() };
             self.rounds.insert(at, fresh);
             at
         });

@@ -41,15 +41,7 @@ impl Summary {
 
 fn header(accuracy: bool) -> Vec<String> {
     let all: &[&str] = match accuracy {
-        true => &[
-            "",
-            "kNN top-1",
-            "top-5",
-            "anchors",
-            "consistent",
-            "loss",
-            "seconds",
-        ],
+        true => &["", "kNN top-1", "top-5", "anchors", "consistent", "loss", "seconds"],
         false => &["", "anchors", "loss", "seconds"],
     };
     all.iter().map(|s| s.to_string()).collect()

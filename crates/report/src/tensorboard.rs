@@ -49,9 +49,7 @@ impl TensorBoard {
 
     /// One write for each record, so that a reader meets half a record at most.
     fn append(&mut self, records: &[Record]) -> Result<(), ReportError> {
-        let added = records
-            .iter()
-            .try_for_each(|r| self.file.append(&r.bytes()));
+        let added = records.iter().try_for_each(|r| self.file.append(&r.bytes()));
         added.map_err(ReportError::io(self.file.path()))
     }
 }
@@ -170,9 +168,7 @@ mod tests {
         for event in events {
             steps.see(event);
             if let Some((step, figures)) = steps.figures(event) {
-                let figures = figures
-                    .into_iter()
-                    .map(|(tag, v)| (tag.into(), v.to_bits()));
+                let figures = figures.into_iter().map(|(tag, v)| (tag.into(), v.to_bits()));
                 of.push((step, figures.collect()));
             }
         }
@@ -180,10 +176,8 @@ mod tests {
     }
 
     fn written(folder: &Path) -> Vec<Vec<u8>> {
-        let mut paths: Vec<_> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|e| e.unwrap().path())
-            .collect();
+        let mut paths: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
         paths.sort();
         paths.iter().map(|p| std::fs::read(p).unwrap()).collect()
     }

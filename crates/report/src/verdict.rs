@@ -101,10 +101,7 @@ impl fmt::Display for Verdict {
         let figures = format!("{what} {model} against {raw}, the untrained network {untrained}");
         let points = 100.0 * (self.model - self.raw_pixels);
         match self.better() {
-            true => write!(
-                f,
-                "Better than raw pixels by {points:.1} points: {figures}."
-            ),
+            true => write!(f, "Better than raw pixels by {points:.1} points: {figures}."),
             false => write!(
                 f,
                 "Not better than raw pixels: train longer, or start from a trained model ({figures})."
@@ -140,9 +137,9 @@ impl Summary {
                 "{model}: training stopped early, since {} verdicts without labels in a row were clearly worse.",
                 stop.worse
             )),
-            (None, false) if self.model()?.chosen.is_some() => Some(format!(
-                "{model}: later ones were clearly worse, judged without labels."
-            )),
+            (None, false) if self.model()?.chosen.is_some() => {
+                Some(format!("{model}: later ones were clearly worse, judged without labels."))
+            }
             (None, _) => None,
         }
     }
@@ -215,19 +212,9 @@ mod tests {
             "Not better than raw pixels: train longer, or start from a trained model"
         ));
         let (measure, model) = (Measure::LabelFree, 0.24);
-        let verdict = Verdict {
-            measure,
-            model,
-            ..verdict
-        };
+        let verdict = Verdict { measure, model, ..verdict };
         assert!(!verdict.better(), "not clearly");
-        assert!(
-            Verdict {
-                model: 0.26,
-                ..verdict
-            }
-            .better()
-        );
+        assert!(Verdict { model: 0.26, ..verdict }.better());
         assert_eq!(Summary::default().verdict(), None);
     }
 
@@ -239,12 +226,7 @@ mod tests {
             "Better than before by 45.0 points: kNN 70.0% against 25.0%, raw pixels 20.0%."
         );
         let of = |measure, model| {
-            let verdict = Verdict {
-                measure,
-                model,
-                raw_pixels: 0.2,
-                begun: Begun::Model(0.5),
-            };
+            let verdict = Verdict { measure, model, raw_pixels: 0.2, begun: Begun::Model(0.5) };
             (verdict.better(), verdict.to_string())
         };
         let (better, said) = of(Measure::Knn, 0.49);
@@ -268,11 +250,7 @@ mod tests {
         assert!((summary.verdict().unwrap().model - 0.5).abs() < 1e-9);
         let said = summary.choice().unwrap();
         assert!(said.starts_with("The model is that after round 0, epoch 2: later"));
-        summary.stopped_early = Some(StoppedEarly {
-            round: 1,
-            epoch: 1,
-            worse: 2,
-        });
+        summary.stopped_early = Some(StoppedEarly { round: 1, epoch: 1, worse: 2 });
         assert!(summary.choice().unwrap().contains("stopped early"));
         assert_eq!(Summary::of(&example(true)).choice(), None);
     }

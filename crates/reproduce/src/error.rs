@@ -84,10 +84,7 @@ impl From<CheckpointError> for ReproduceError {
 
 impl ReproduceError {
     pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> Self + '_ {
-        move |source| ReproduceError::Io {
-            path: path.into(),
-            source,
-        }
+        move |source| ReproduceError::Io { path: path.into(), source }
     }
 
     /// Whether the user asked for something that cannot be, rather than something having failed.

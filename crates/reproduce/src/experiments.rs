@@ -39,12 +39,7 @@ pub fn find(name: &str) -> Result<Vec<Experiment>, ReproduceError> {
     let known: Vec<&str> = all.iter().map(|e| e.name).collect();
     let known = known.join(", ");
     let found = all.into_iter().find(|e| e.name == name);
-    found
-        .map(|e| vec![e])
-        .ok_or_else(|| ReproduceError::Unknown {
-            name: name.into(),
-            known,
-        })
+    found.map(|e| vec![e]).ok_or_else(|| ReproduceError::Unknown { name: name.into(), known })
 }
 
 /// The paper's rivals that there are here, by the names of their rows.
@@ -77,13 +72,7 @@ fn rival(row: &str) -> Option<System> {
 }
 
 fn subject(set: &'static str, network: Architecture, method: System, epochs: usize) -> Subject {
-    Subject {
-        set,
-        network,
-        method,
-        epochs,
-        settings: &[],
-    }
+    Subject { set, network, method, epochs, settings: &[] }
 }
 
 fn entry(
@@ -92,30 +81,17 @@ fn entry(
     ours: Option<(Subject, Protocol)>,
     paper: Figure,
 ) -> Entry {
-    Entry {
-        row: row.into(),
-        column,
-        ours,
-        paper,
-        x: None,
-    }
+    Entry { row: row.into(), column, ours, paper, x: None }
 }
 
-const SMALL: [(&str, &str); 3] = [
-    ("CIFAR-10", "cifar10"),
-    ("CIFAR-100", "cifar100"),
-    ("SVHN", "svhn"),
-];
+const SMALL: [(&str, &str); 3] =
+    [("CIFAR-10", "cifar10"), ("CIFAR-100", "cifar100"), ("SVHN", "svhn")];
 
 fn table_1() -> Experiment {
     let mut entries = vec![];
     for (group, protocol, rows) in [
         ("kNN / FC", Protocol::Knn, paper::TABLE_1_KNN),
-        (
-            "linear / conv5",
-            Protocol::Linear("conv5"),
-            paper::TABLE_1_LINEAR,
-        ),
+        ("linear / conv5", Protocol::Linear("conv5"), paper::TABLE_1_LINEAR),
     ] {
         let mut add = |row: &str, method: Option<System>, epochs, figures: [Figure; 3]| {
             for ((column, set), figure) in SMALL.into_iter().zip(figures) {
@@ -185,14 +161,11 @@ fn table_2() -> Experiment {
 fn table_3() -> Experiment {
     let mut entries = vec![];
     for (row, figures) in paper::TABLE_3 {
-        for ((column, set), figure) in [("CUB-200", "cub200"), ("Dogs", "dogs")]
-            .into_iter()
-            .zip(figures)
+        for ((column, set), figure) in
+            [("CUB-200", "cub200"), ("Dogs", "dogs")].into_iter().zip(figures)
         {
-            let subject = |m| Subject {
-                settings: small_set::BEST,
-                ..subject(set, ResNet18, m, EPOCHS)
-            };
+            let subject =
+                |m| Subject { settings: small_set::BEST, ..subject(set, ResNet18, m, EPOCHS) };
             let ours = ours(row).map(|m| (subject(m), Protocol::Knn));
             entries.push(entry(row, column, ours, figure));
         }
@@ -212,11 +185,7 @@ fn table_3() -> Experiment {
 
 fn table_4() -> Experiment {
     let mut entries = vec![];
-    let rows = [
-        ("AlexNet", AlexNet),
-        ("ResNet18", ResNet18),
-        ("ResNet101", ResNet101),
-    ];
+    let rows = [("AlexNet", AlexNet), ("ResNet18", ResNet18), ("ResNet101", ResNet101)];
     for (i, (row, network)) in rows.into_iter().enumerate() {
         let mut add = |column, set, figure: Figure| {
             let ours = (subject(set, network, System::AND, EPOCHS), Protocol::Knn);
@@ -238,12 +207,7 @@ fn table_4() -> Experiment {
 }
 
 fn and(neighbours: usize, rounds: usize) -> System {
-    System::And {
-        neighbours,
-        rounds,
-        curriculum: Linear,
-        start: Start::Instance,
-    }
+    System::And { neighbours, rounds, curriculum: Linear, start: Start::Instance }
 }
 
 /// A cell of the component analysis: ResNet18 on CIFAR-10, weighted kNN.
@@ -253,12 +217,7 @@ fn component(row: impl Into<String>, method: System, epochs: usize, figure: Figu
 }
 
 fn table_5() -> Experiment {
-    let random = System::And {
-        neighbours: 1,
-        rounds: 4,
-        curriculum: Linear,
-        start: Start::Random,
-    };
+    let random = System::And { neighbours: 1, rounds: 4, curriculum: Linear, start: Start::Random };
     Experiment {
         name: "table5",
         title: "Initialisation",
@@ -269,12 +228,7 @@ fn table_5() -> Experiment {
         plot: Plot::Bars,
         entries: vec![
             component("Random model", random, EPOCHS, Some(paper::TABLE_5[0])),
-            component(
-                "Instance model",
-                System::AND,
-                EPOCHS,
-                Some(paper::TABLE_5[1]),
-            ),
+            component("Instance model", System::AND, EPOCHS, Some(paper::TABLE_5[1])),
         ],
     }
 }
@@ -282,12 +236,7 @@ fn table_5() -> Experiment {
 fn neighbours() -> Experiment {
     let cell = |k: usize| Entry {
         x: Some(k as f64),
-        ..component(
-            format!("k = {k}"),
-            and(k, 4),
-            EPOCHS,
-            (k == 1).then_some(paper::DEFAULTS),
-        )
+        ..component(format!("k = {k}"), and(k, 4), EPOCHS, (k == 1).then_some(paper::DEFAULTS))
     };
     Experiment {
         name: "neighbours",
@@ -302,12 +251,7 @@ fn neighbours() -> Experiment {
 fn rounds() -> Experiment {
     let cell = |r: usize| Entry {
         x: Some(r as f64),
-        ..component(
-            format!("R = {r}"),
-            and(1, r),
-            EPOCHS,
-            (r == 4).then_some(paper::DEFAULTS),
-        )
+        ..component(format!("R = {r}"), and(1, r), EPOCHS, (r == 4).then_some(paper::DEFAULTS))
     };
     Experiment {
         name: "rounds",
@@ -333,19 +277,13 @@ fn epochs() -> Experiment {
         place: "Section 4.2, \"Curriculum round\"",
         notes: &["Rows are named after the paper's epochs, whatever the scale."],
         plot: Plot::Line("epochs a round in the paper"),
-        entries: [(50, fifty), (100, hundred), (200, paper::DEFAULTS)]
-            .map(cell)
-            .into(),
+        entries: [(50, fifty), (100, hundred), (200, paper::DEFAULTS)].map(cell).into(),
     }
 }
 
 fn one_off() -> Experiment {
-    let at_once = System::And {
-        neighbours: 1,
-        rounds: 4,
-        curriculum: OneOff,
-        start: Start::Instance,
-    };
+    let at_once =
+        System::And { neighbours: 1, rounds: 4, curriculum: OneOff, start: Start::Instance };
     let [one_off, curriculum] = paper::TABLE_6;
     Experiment {
         name: "oneoff",
@@ -442,9 +380,7 @@ mod tests {
             assert_eq!(found, Some(figure), "{experiment} {row}");
         }
         assert_eq!(cell("table2", "Supervised", "FC").paper, None);
-        let (ours, _) = cell("table1", "kNN / FC: DeepCluster", "SVHN")
-            .ours
-            .unwrap();
+        let (ours, _) = cell("table1", "kNN / FC: DeepCluster", "SVHN").ours.unwrap();
         assert_eq!(ours.method, System::Rival(MethodChoice::DeepCluster));
         assert_eq!(ours.epochs, AS_LONG);
         let nat = cell("table1", "linear / conv5: NAT", "CIFAR-10");

@@ -83,22 +83,11 @@ impl Lab<'_> {
             }
         };
         let layers = [(graph.node(layer).name.clone(), layer)];
-        let options = LayerOptions {
-            protocol: protocol_on_it,
-            seeds: 1,
-        };
+        let options = LayerOptions { protocol: protocol_on_it, seeds: 1 };
         let what = format!("{}: {}", run.name, protocol.describe());
         let observer: Observer = Mutex::new(&mut *self.observer);
         let tell = |progress: LayerProgress| step(&observer, &what, progress);
-        let judged = judge_layers(
-            self.device,
-            &encoder,
-            &graph,
-            &layers,
-            &options,
-            &data,
-            &tell,
-        );
+        let judged = judge_layers(self.device, &encoder, &graph, &layers, &options, &data, &tell);
         let (figures, _) = judged?;
         let figures = figures.into_iter().next().unwrap_or_default();
         Ok(Judged {

@@ -56,14 +56,7 @@ impl<'a> Lab<'a> {
         observer: &'a mut (dyn FnMut(Told) + Send),
         stop: &'a AtomicBool,
     ) -> Self {
-        Lab {
-            device,
-            place,
-            machine,
-            observer,
-            stop,
-            open: None,
-        }
+        Lab { device, place, machine, observer, stop, open: None }
     }
 
     /// Carries out one experiment with each seed: all of it, or those of its rows that are named.
@@ -103,11 +96,7 @@ impl<'a> Lab<'a> {
         };
         let scale = self.place.scale;
         for seed in seeds {
-            let job = Job {
-                subject,
-                scale,
-                seed: *seed,
-            };
+            let job = Job { subject, scale, seed: *seed };
             if !asked && !self.is_judged(&job, protocol)? {
                 cell.left_out = Some("not asked for".into());
                 break;
@@ -144,10 +133,7 @@ impl<'a> Lab<'a> {
             return Err(ReproduceError::Stopped);
         }
         let before = match job.subject.method {
-            System::And {
-                start: Start::Instance,
-                ..
-            } => Some(self.trained_here(&job.before())?),
+            System::And { start: Start::Instance, .. } => Some(self.trained_here(&job.before())?),
             _ => None,
         };
         let opened = self.opened(job)?;
@@ -206,8 +192,7 @@ impl<'a> Lab<'a> {
             if !config.is_file() {
                 record::write_bytes(&config, known.config.to_toml().as_bytes())?;
             }
-            Disk.remove(&finished)
-                .map_err(ReproduceError::io(&finished))?;
+            Disk.remove(&finished).map_err(ReproduceError::io(&finished))?;
         }
         self.trained(job)
     }
@@ -291,12 +276,7 @@ impl<'a> Lab<'a> {
             None => error.into(),
         })?;
         let record = sets::record(&data);
-        let opened = Opened {
-            spec,
-            options,
-            data: Arc::new(data),
-            record,
-        };
+        let opened = Opened { spec, options, data: Arc::new(data), record };
         self.open = Some(opened.clone());
         Ok(opened)
     }
@@ -318,11 +298,7 @@ impl<'a> Lab<'a> {
         let chosen: Vec<Chosen> = match record::read(&file)? {
             Some(chosen) => chosen,
             None => {
-                let job = Job {
-                    subject,
-                    scale: self.place.scale,
-                    seed: *seed,
-                };
+                let job = Job { subject, scale: self.place.scale, seed: *seed };
                 let data = self.data(&job)?;
                 let last = checkpoint_path(&folder, "last");
                 let found = Checkpoint::load(&last)?.neighbourhoods();
@@ -332,11 +308,7 @@ impl<'a> Lab<'a> {
             }
         };
         results.pictures = chosen.into_iter().map(Into::into).collect();
-        let job = Job {
-            subject,
-            scale: self.place.scale,
-            seed: *seed,
-        };
+        let job = Job { subject, scale: self.place.scale, seed: *seed };
         self.draw_strips(&job, &folder, results)
     }
 
@@ -371,10 +343,7 @@ impl<'a> Lab<'a> {
         };
         let strips = attention_strips(self.device, &rounds, &config, &data, &options, &tell)?;
         for strip in strips {
-            let record = results
-                .pictures
-                .iter()
-                .find(|p| p.chosen.number == strip.picture);
+            let record = results.pictures.iter().find(|p| p.chosen.number == strip.picture);
             if let Some(record) = record {
                 record::write_bytes(&folder.join(&record.file), &strip.png)?;
                 let (file, shows) = (record.file.as_str(), strip.sentence.as_str());
@@ -386,10 +355,7 @@ impl<'a> Lab<'a> {
 }
 
 fn rounds_of(summary: &Summary) -> Vec<RoundRecord> {
-    let told = summary
-        .rounds
-        .iter()
-        .filter(|r| r.accuracy.is_some() || r.anchors.is_some());
+    let told = summary.rounds.iter().filter(|r| r.accuracy.is_some() || r.anchors.is_some());
     told.map(|r| RoundRecord {
         round: r.round,
         top1: r.accuracy.map(|a| a.top1),
@@ -427,10 +393,6 @@ pub(crate) fn same_settings(
     let differences = ours.differences(&wanted);
     match differences.is_empty() {
         true => Ok(()),
-        false => Err(TrainError::OtherSettings {
-            path: folder.into(),
-            differences,
-        }
-        .into()),
+        false => Err(TrainError::OtherSettings { path: folder.into(), differences }.into()),
     }
 }

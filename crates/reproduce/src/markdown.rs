@@ -27,11 +27,7 @@ impl Results {
         }
         text.push_str(&self.runs_markdown());
         for picture in &self.pictures {
-            let kind = if picture.chosen.failure {
-                ", a failure"
-            } else {
-                ""
-            };
+            let kind = if picture.chosen.failure { ", a failure" } else { "" };
             let (class, file) = (&picture.chosen.class, &picture.file);
             let _ = writeln!(text, "\n![{class}{kind}]({file})");
         }
@@ -44,14 +40,8 @@ impl Results {
                 let _ = writeln!(text, "- {item}");
             }
         };
-        list(
-            "Smaller than the paper:",
-            self.smaller_than_the_paper.clone(),
-        );
-        list(
-            "Not run:",
-            self.reasons().iter().map(|r| r.to_string()).collect(),
-        );
+        list("Smaller than the paper:", self.smaller_than_the_paper.clone());
+        list("Not run:", self.reasons().iter().map(|r| r.to_string()).collect());
         list("Notes:", self.notes.clone());
         list("Evidence:", self.evidence());
         text

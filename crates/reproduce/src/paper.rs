@@ -45,51 +45,22 @@ const fn f(figure: f64) -> Figure {
 /// Table 2, ImageNet: a linear classifier on conv1 … conv5 and FC, then weighted kNN on FC.
 pub const TABLE_2: [(&str, [Figure; 7]); 12] = [
     ("Random", some([11.6, 17.1, 16.9, 16.3, 14.1, 12.0, 3.5])),
-    (
-        "Supervised",
-        [f(19.3), f(36.3), f(44.2), f(48.3), f(50.5), NONE, NONE],
-    ),
-    (
-        "Context",
-        [f(17.5), f(23.0), f(24.5), f(23.2), f(20.6), f(30.4), NONE],
-    ),
-    (
-        "BiGAN",
-        [f(17.7), f(24.5), f(31.0), f(29.9), f(28.0), f(32.2), NONE],
-    ),
-    (
-        "Colour",
-        [f(13.1), f(24.8), f(31.0), f(32.6), f(31.8), f(35.2), NONE],
-    ),
-    (
-        "Jigsaw",
-        [f(19.2), f(30.1), f(34.7), f(33.9), f(28.3), f(38.1), NONE],
-    ),
+    ("Supervised", [f(19.3), f(36.3), f(44.2), f(48.3), f(50.5), NONE, NONE]),
+    ("Context", [f(17.5), f(23.0), f(24.5), f(23.2), f(20.6), f(30.4), NONE]),
+    ("BiGAN", [f(17.7), f(24.5), f(31.0), f(29.9), f(28.0), f(32.2), NONE]),
+    ("Colour", [f(13.1), f(24.8), f(31.0), f(32.6), f(31.8), f(35.2), NONE]),
+    ("Jigsaw", [f(19.2), f(30.1), f(34.7), f(33.9), f(28.3), f(38.1), NONE]),
     ("NAT", [NONE, NONE, NONE, NONE, NONE, f(36.0), NONE]),
-    (
-        "Counting",
-        [f(18.0), f(30.6), f(34.3), f(32.5), f(25.7), NONE, NONE],
-    ),
-    (
-        "Split-Brain",
-        [f(17.7), f(29.3), f(35.4), f(35.2), f(32.8), NONE, f(11.8)],
-    ),
-    (
-        "DeepCluster",
-        [f(13.4), f(32.3), f(41.0), f(39.6), f(38.2), NONE, f(26.8)],
-    ),
-    (
-        "Instance",
-        [f(16.8), f(26.5), f(31.8), f(34.1), f(35.6), NONE, f(31.3)],
-    ),
+    ("Counting", [f(18.0), f(30.6), f(34.3), f(32.5), f(25.7), NONE, NONE]),
+    ("Split-Brain", [f(17.7), f(29.3), f(35.4), f(35.2), f(32.8), NONE, f(11.8)]),
+    ("DeepCluster", [f(13.4), f(32.3), f(41.0), f(39.6), f(38.2), NONE, f(26.8)]),
+    ("Instance", [f(16.8), f(26.5), f(31.8), f(34.1), f(35.6), NONE, f(31.3)]),
     ("AND", some([15.6, 27.0, 35.9, 39.7, 37.9, 36.7, 31.3])),
 ];
 
 /// Table 3, ResNet18: CUB200, Dogs.
-pub const TABLE_3: [(&str, [Figure; 2]); 2] = [
-    ("Instance", some([11.6, 27.0])),
-    ("AND", some([14.4, 32.3])),
-];
+pub const TABLE_3: [(&str, [Figure; 2]); 2] =
+    [("Instance", some([11.6, 27.0])), ("AND", some([14.4, 32.3]))];
 
 /// Table 4, CIFAR10: AlexNet, ResNet18, ResNet101.
 pub const TABLE_4: [f64; 3] = [74.8, 86.3, 88.4];

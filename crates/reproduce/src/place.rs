@@ -67,9 +67,7 @@ impl LabFolders {
 
     /// What to open now for the set that a run was trained on, which may have moved.
     pub fn spec(&self, trained_on: &str) -> String {
-        let set = trained_on
-            .split_once(':')
-            .map_or(trained_on, |(set, _)| set);
+        let set = trained_on.split_once(':').map_or(trained_on, |(set, _)| set);
         match set {
             "shapes" => set.into(),
             set => sets::spec_of(set, self.data.as_deref()),

@@ -20,13 +20,7 @@ pub struct Job {
 impl Job {
     /// The Instance run that an AND run begins from.
     pub fn before(&self) -> Job {
-        Job {
-            subject: Subject {
-                method: System::Instance,
-                ..self.subject
-            },
-            ..self.clone()
-        }
+        Job { subject: Subject { method: System::Instance, ..self.subject }, ..self.clone() }
     }
 
     /// Epochs a round.
@@ -61,20 +55,13 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
     c.network.width = subject.network.default_width();
     c.training.epochs = job.epochs();
     c.training.rounds = 0;
-    if let System::And {
-        neighbours,
-        rounds,
-        curriculum,
-        ..
-    } = subject.method
-    {
+    if let System::And { neighbours, rounds, curriculum, .. } = subject.method {
         c.discovery.neighbours = neighbours;
         c.discovery.curriculum = curriculum;
         c.training.rounds = rounds;
     }
     for (name, value) in subject.settings {
-        c.set(name, value)
-            .expect("an experiment names settings and values there are");
+        c.set(name, value).expect("an experiment names settings and values there are");
     }
     // The headline is the last epoch's; judging every epoch would cost time and tempt to pick.
     c.evaluation.every = c.training.epochs;
@@ -117,12 +104,7 @@ pub fn name_of(job: &Job) -> String {
     };
     let epochs = job.epochs();
     let method = match s.method {
-        System::And {
-            neighbours,
-            rounds,
-            curriculum,
-            start,
-        } => {
+        System::And { neighbours, rounds, curriculum, start } => {
             let curriculum = match curriculum {
                 anchorhood_train::CurriculumChoice::Linear => "linear",
                 anchorhood_train::CurriculumChoice::OneOff => "oneoff",
@@ -155,11 +137,7 @@ mod tests {
     fn jobs(scale: Scale) -> Vec<Job> {
         let all = experiments();
         let subjects = all.iter().flat_map(|e| &e.entries).filter_map(|e| e.ours);
-        let jobs = subjects.map(|(subject, _)| Job {
-            subject,
-            scale,
-            seed: 0,
-        });
+        let jobs = subjects.map(|(subject, _)| Job { subject, scale, seed: 0 });
         jobs.collect()
     }
 

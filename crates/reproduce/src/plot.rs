@@ -39,17 +39,13 @@ pub fn plots(results: &Results, experiment: &Experiment) -> Result<Vec<String>, 
                 let cells: Vec<&Cell> = results.cells.iter().filter(of).collect();
                 if !cells.is_empty() {
                     let height = 70 + 34 * cells.len() as u32;
-                    add((720, height), &|root| {
-                        bars(root, column, results.ours(), &cells)
-                    })?;
+                    add((720, height), &|root| bars(root, column, results.ours(), &cells))?;
                 }
             }
         }
         Plot::Line(x) => {
             if results.cells.iter().any(|c| c.mean.is_some()) {
-                add((720, 340), &|root| {
-                    line(root, x, results.ours(), &results.cells)
-                })?;
+                add((720, 340), &|root| line(root, x, results.ours(), &results.cells))?;
             }
         }
         Plot::Quality | Plot::Attention => {
@@ -68,10 +64,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 fn bars(root: &Area, title: &str, ours: &str, cells: &[&Cell]) -> Drawn {
     let n = cells.len() as f64;
     let mut chart = ChartBuilder::on(root)
-        .caption(
-            format!("{title}: {ours} (blue), and the paper's (grey), %"),
-            ("sans-serif", 15),
-        )
+        .caption(format!("{title}: {ours} (blue), and the paper's (grey), %"), ("sans-serif", 15))
         .margin(8)
         .margin_right(40)
         .set_label_area_size(LabelAreaPosition::Left, 250)
@@ -119,10 +112,7 @@ fn line(root: &Area, x: &str, name: &str, cells: &[Cell]) -> Drawn {
     let (low, high) = range(all.iter().map(|p| p.1));
     let right = all.iter().map(|p| p.0).fold(1.0, f64::max);
     let mut chart = ChartBuilder::on(root)
-        .caption(
-            format!("kNN top-1, %: {name} (blue), and the paper's (grey)"),
-            ("sans-serif", 15),
-        )
+        .caption(format!("kNN top-1, %: {name} (blue), and the paper's (grey)"), ("sans-serif", 15))
         .margin(8)
         .margin_right(24)
         .set_label_area_size(LabelAreaPosition::Left, 50)
@@ -153,19 +143,14 @@ fn line(root: &Area, x: &str, name: &str, cells: &[Cell]) -> Drawn {
 /// Consistent and inconsistent neighbourhoods over the rounds.
 fn quality(root: &Area, rounds: &[RoundFigures]) -> Drawn {
     let of = |which: fn((f64, f64)) -> f64| -> Vec<(f64, f64)> {
-        let counted = rounds
-            .iter()
-            .filter_map(|r| r.counts.map(|c| (r.round, which(c))));
+        let counted = rounds.iter().filter_map(|r| r.counts.map(|c| (r.round, which(c))));
         counted.map(|(r, n)| (r as f64, n)).collect()
     };
     let (yes, no) = (of(|c| c.0), of(|c| c.1));
     let most = yes.iter().chain(&no).map(|p| p.1).fold(1.0, f64::max);
     let last = rounds.iter().map(|r| r.round).max().unwrap_or(1);
     let mut chart = ChartBuilder::on(root)
-        .caption(
-            "Neighbourhoods: consistent (blue) and inconsistent (orange)",
-            ("sans-serif", 15),
-        )
+        .caption("Neighbourhoods: consistent (blue) and inconsistent (orange)", ("sans-serif", 15))
         .margin(8)
         .margin_right(24)
         .set_label_area_size(LabelAreaPosition::Left, 64)

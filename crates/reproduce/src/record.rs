@@ -101,10 +101,9 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReproduceErro
         other => other.map_err(ReproduceError::io(path))?,
     };
     let parsed = serde_json::from_str(&text);
-    parsed.map(Some).map_err(|e| ReproduceError::Record {
-        path: path.into(),
-        reason: e.to_string(),
-    })
+    parsed
+        .map(Some)
+        .map_err(|e| ReproduceError::Record { path: path.into(), reason: e.to_string() })
 }
 
 /// Writes a record, whole or not at all.
@@ -117,7 +116,6 @@ pub fn write<T: Serialize>(path: &Path, record: &T) -> Result<(), ReproduceError
 /// Writes a file aside, syncs and renames it; its folder is made if need be.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ReproduceError> {
     let folder = folder_of(path);
-    Disk.create_folders(folder)
-        .map_err(ReproduceError::io(folder))?;
+    Disk.create_folders(folder).map_err(ReproduceError::io(folder))?;
     AtomicFile::write(path, bytes).map_err(ReproduceError::io(path))
 }

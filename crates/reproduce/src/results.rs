@@ -102,10 +102,7 @@ pub struct PictureRecord {
 
 impl From<Chosen> for PictureRecord {
     fn from(chosen: Chosen) -> Self {
-        PictureRecord {
-            file: format!("picture-{}.png", chosen.number),
-            chosen,
-        }
+        PictureRecord { file: format!("picture-{}.png", chosen.number), chosen }
     }
 }
 
@@ -254,9 +251,7 @@ impl Results {
     /// runs have a pretext task) into a folder; the strips of pictures must lie there.
     pub fn write(&self, experiment: &Experiment, folder: &Path) -> Result<(), ReproduceError> {
         let plots = crate::plot::plots(self, experiment)?.into_iter();
-        let plots = (1..)
-            .zip(plots)
-            .map(|(n, svg)| (format!("plot-{n}.svg"), svg));
+        let plots = (1..).zip(plots).map(|(n, svg)| (format!("plot-{n}.svg"), svg));
         let tasks = self.tasks_svg()?.map(|svg| ("tasks.svg".into(), svg));
         let plots: Vec<(String, String)> = plots.chain(tasks).collect();
         for (name, svg) in &plots {

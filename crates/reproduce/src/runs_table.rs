@@ -41,9 +41,9 @@ fn task(run: &FinishedRun) -> String {
         return "–".into();
     };
     let figure = |f: &PretextShare| {
-        let chance = f.chance.map_or(String::new(), |chance| {
-            format!(" (by guessing {:.1})", 100.0 * chance)
-        });
+        let chance = f
+            .chance
+            .map_or(String::new(), |chance| format!(" (by guessing {:.1})", 100.0 * chance));
         format!("{} {:.1}{chance}", f.name, 100.0 * f.share)
     };
     let figures: Vec<String> = last.figures.iter().map(figure).collect();

@@ -32,11 +32,7 @@ pub fn missing(set: &str, error: &DataError) -> Option<String> {
         ));
     }
     let facts = facts_of(set).filter(|_| error.is_usage())?;
-    Some(format!(
-        "{} is not on disk: {}",
-        facts.title,
-        way_out(facts)
-    ))
+    Some(format!("{} is not on disk: {}", facts.title, way_out(facts)))
 }
 
 fn way_out(facts: &SetFacts) -> String {
@@ -99,12 +95,8 @@ mod tests {
     #[test]
     fn other_pictures_have_another_fingerprint() {
         let data = |seed| {
-            let options = LoadOptions {
-                seed,
-                shapes_train: 20,
-                shapes_test: 10,
-                ..LoadOptions::default()
-            };
+            let options =
+                LoadOptions { seed, shapes_train: 20, shapes_test: 10, ..LoadOptions::default() };
             record(&open("shapes", &options).unwrap())
         };
         assert_eq!(data(0), data(0));

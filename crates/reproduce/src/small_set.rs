@@ -40,13 +40,8 @@ pub(crate) fn small_set() -> Experiment {
     let columns = [("Instance", System::Instance), ("AND", System::AND)];
     let cells = ROWS.into_iter().flat_map(|(row, settings)| {
         columns.map(|(column, method)| {
-            let subject = Subject {
-                set: SMALL_SET,
-                network: ResNet18,
-                method,
-                epochs: 200,
-                settings,
-            };
+            let subject =
+                Subject { set: SMALL_SET, network: ResNet18, method, epochs: 200, settings };
             Entry {
                 row: row.into(),
                 column,

@@ -12,11 +12,7 @@ use anchorhood_train::{Checkpoint, Position, RunConfig, Standing, Trainer, Train
 use crate::ReproduceError;
 
 /// Where round 1 begins.
-const ROUND_1: Position = Position {
-    round: 1,
-    epoch: 0,
-    batch: 0,
-};
+const ROUND_1: Position = Position { round: 1, epoch: 0, batch: 0 };
 
 /// A run as it stands after round 0, taken from an Instance run: round 0 depends on nothing that
 /// the two differ in.
@@ -46,10 +42,7 @@ pub fn after_nothing(
         let network = trainer.network();
         extract(network, &data.train.pictures, data.mean, data.std, &|_| {})
     })?;
-    let standing = Standing {
-        position: ROUND_1,
-        ..Standing::default()
-    };
+    let standing = Standing { position: ROUND_1, ..Standing::default() };
     let mut checkpoint = trainer.checkpoint(standing)?;
     for tensor in &mut checkpoint.state.tensors {
         if let ("memory.bank", Values::F32(rows)) = (tensor.name.as_str(), &mut tensor.values) {

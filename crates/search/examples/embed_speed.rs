@@ -36,20 +36,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let kept = tempfile::tempdir()?;
     let header = JournalHeader::new(model.fingerprint(), None, embedder.dim(), &folder, None);
     let (mut journal, _) = Journal::open(&kept.path().join("journal"), &header)?;
-    let options = EmbedOptions {
-        threads,
-        ..EmbedOptions::default()
-    };
+    let options = EmbedOptions { threads, ..EmbedOptions::default() };
     let start = Instant::now();
     let stop = AtomicBool::new(false);
-    embed_files(
-        &mut embedder,
-        &files,
-        &mut journal,
-        &options,
-        &mut |_, _| {},
-        &stop,
-    )?;
+    embed_files(&mut embedder, &files, &mut journal, &options, &mut |_, _| {}, &stop)?;
     let whole = files.len() as f64 / start.elapsed().as_secs_f64();
     println!(
         "{} pictures, {threads} threads: the network alone {alone:.0} a second, from files {whole:.0} a second ({:.2})",

@@ -35,10 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(" seconds of each |");
     for each in [1, 5, 20, 100] {
         let mut columns = vec![(vec![], vec![]); 1 + COSTS.len()];
-        for (set, draw) in sets
-            .iter()
-            .flat_map(|set| (0..DRAWS).map(move |d| (set, d)))
-        {
+        for (set, draw) in sets.iter().flat_map(|set| (0..DRAWS).map(move |d| (set, d))) {
             set.guessed(each, draw, &mut columns)?;
         }
         print!("| {each} |");
@@ -91,9 +88,7 @@ impl Pictures {
         let labels = self.drawn(each, draw);
         let right = |guesses: &[Guess]| {
             let open: Vec<usize> = (0..labels.len()).filter(|i| labels[*i].is_none()).collect();
-            let hits = open
-                .iter()
-                .filter(|i| guesses[**i].class == self.classes[**i]);
+            let hits = open.iter().filter(|i| guesses[**i].class == self.classes[**i]);
             100.0 * hits.count() as f64 / open.len() as f64
         };
         let (vectors, dim, options) = (&self.vectors, self.dim, VoteOptions::default());
@@ -140,10 +135,7 @@ impl Pictures {
                     let by = 1 + at as u32 % (self.names as u32 - 1);
                     labels[*i] = Some((self.classes[*i] + by) % self.names as u32);
                 }
-                let options = VoteOptions {
-                    k,
-                    ..VoteOptions::default()
-                };
+                let options = VoteOptions { k, ..VoteOptions::default() };
                 let (vectors, dim) = (&self.vectors, self.dim);
                 let found = wrong_labels(&self.device, vectors, dim, &labels, &options, &|_| {})?;
                 let among = |first: usize| {
@@ -156,10 +148,7 @@ impl Pictures {
                 sums[3] += found.len();
             }
             let mean = sums.map(|s| s as f64 / DRAWS as f64);
-            println!(
-                "| {k} | {:.1} | {:.1} | {:.1} | {:.0} |",
-                mean[0], mean[1], mean[2], mean[3]
-            );
+            println!("| {k} | {:.1} | {:.1} | {:.1} | {:.0} |", mean[0], mean[1], mean[2], mean[3]);
         }
         Ok(())
     }

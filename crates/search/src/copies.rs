@@ -44,13 +44,8 @@ impl<'a> CopySearch<'a> {
         let of = |index: &'a PictureIndex| (0..index.len()).map(|i| index.picture(i));
         let paths: Vec<PathBuf> = of(index).chain(against.into_iter().flat_map(of)).collect();
         let stamps = paths.par_iter().map(|path| Disk.stamp(path).ok()).collect();
-        let mut search = CopySearch {
-            stands_for: (0..paths.len()).collect(),
-            index,
-            against,
-            paths,
-            stamps,
-        };
+        let mut search =
+            CopySearch { stands_for: (0..paths.len()).collect(), index, against, paths, stamps };
         let shared = search.join_names();
         match against {
             Some(against) => refuse_overlap(index, against, shared).map(|()| search),
@@ -72,9 +67,7 @@ impl<'a> CopySearch<'a> {
             shared |= self.is_other(names[names.len() - 1]) && !self.is_other(names[0]);
             // What is kept is among the others, and a file's own name comes before a link to it.
             let linked = |i: usize| resolve(&self.paths[i]).ok().as_ref() != Some(&self.paths[i]);
-            let first = names
-                .iter()
-                .min_by_key(|i| (!self.is_other(**i), linked(**i), **i));
+            let first = names.iter().min_by_key(|i| (!self.is_other(**i), linked(**i), **i));
             if let Some(first) = first.copied() {
                 names.into_iter().for_each(|i| self.stands_for[i] = first);
             }
@@ -95,11 +88,7 @@ impl<'a> CopySearch<'a> {
     /// How many names are other names of a file that is compared under one of them.
     pub fn other_names(&self) -> usize {
         let other = |(i, first): (usize, &usize)| i != *first;
-        self.stands_for
-            .iter()
-            .enumerate()
-            .filter(|pair| other(*pair))
-            .count()
+        self.stands_for.iter().enumerate().filter(|pair| other(*pair)).count()
     }
 
     /// The index that an image is of, and its number there.
@@ -160,9 +149,7 @@ impl<'a> CopySearch<'a> {
             look: &|i| Look::at(&self.paths[numbers[i]]),
             vectors: &vectors,
             dim,
-            against_from: self
-                .against
-                .map(|_| numbers.partition_point(|i| !self.is_other(*i))),
+            against_from: self.against.map(|_| numbers.partition_point(|i| !self.is_other(*i))),
             folder_rank: &|i| ranks[numbers[i]],
             not_copies: &not_copies,
         };
@@ -200,11 +187,7 @@ impl<'a> CopySearch<'a> {
     fn contents(&self) -> Vec<u64> {
         let content = |i: usize| {
             let (index, own) = self.at(i);
-            let known = index
-                .parts()
-                .content_sums
-                .as_ref()
-                .map_or(0, |sums| sums[own]);
+            let known = index.parts().content_sums.as_ref().map_or(0, |sums| sums[own]);
             match known {
                 0 => content_sum(&self.paths[i]),
                 known => known,
@@ -310,10 +293,7 @@ impl<'a> CopySearch<'a> {
         let at = resolved(path)?;
         let folder = folder.map(resolved).transpose()?;
         let around = folder.filter(|folder| at.starts_with(folder));
-        Ok(DecidedImage {
-            folder: around.unwrap_or_else(|| folder_of(&at).into()),
-            content,
-        })
+        Ok(DecidedImage { folder: around.unwrap_or_else(|| folder_of(&at).into()), content })
     }
 }
 

@@ -118,8 +118,7 @@ pub fn decide_not_duplicates(
 ) -> Result<bool, SearchError> {
     let failed = |e| SearchError::io(path)(e);
     let folder = folder_of(path);
-    disk.create_folders(folder)
-        .map_err(SearchError::io(folder))?;
+    disk.create_folders(folder).map_err(SearchError::io(folder))?;
     // Asked before it is opened: opening a pipe waits.
     if !matches!(disk.kind(path).map_err(failed)?, Kind::File | Kind::Nothing) {
         return Err(bad(path, "is no regular file"));
@@ -128,10 +127,7 @@ pub fn decide_not_duplicates(
     let begun = Instant::now();
     while !file.hold().map_err(failed)? {
         if begun.elapsed() > PATIENCE {
-            return Err(bad(
-                path,
-                "another process has held this file for 10 seconds",
-            ));
+            return Err(bad(path, "another process has held this file for 10 seconds"));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -156,9 +152,7 @@ fn line(pair: &[DecidedImage; 2]) -> Result<String, serde_json::Error> {
         folder: name_of(image.folder.as_os_str()),
         content: format!("{:016x}", image.content),
     };
-    let text = serde_json::to_string(&Line {
-        not_duplicates: [image(&pair[0]), image(&pair[1])],
-    })?;
+    let text = serde_json::to_string(&Line { not_duplicates: [image(&pair[0]), image(&pair[1])] })?;
     Ok(with_check(&text, &check(&text)))
 }
 
@@ -219,10 +213,7 @@ fn parse(line: &str) -> Option<[DecidedImage; 2]> {
 }
 
 fn bad(path: &Path, reason: &str) -> SearchError {
-    SearchError::BadDecisions {
-        path: path.into(),
-        reason: reason.into(),
-    }
+    SearchError::BadDecisions { path: path.into(), reason: reason.into() }
 }
 
 #[cfg(test)]
@@ -231,10 +222,7 @@ mod tests {
     use anchorhood_files::{AtomicFile, Disk, Forgetful, attack};
 
     fn pair(n: u64) -> [DecidedImage; 2] {
-        [n + 1000, n].map(|content| DecidedImage {
-            folder: "/photos".into(),
-            content,
-        })
+        [n + 1000, n].map(|content| DecidedImage { folder: "/photos".into(), content })
     }
 
     const PLACE: &str = "/data/decisions.jsonl";
@@ -313,10 +301,7 @@ mod tests {
             bytes[at] ^= 1;
             AtomicFile::write_on(&disk, place, &bytes).unwrap();
             let error = Decisions::load(&disk, place).unwrap_err();
-            assert!(
-                matches!(error, SearchError::BadDecisions { .. }),
-                "byte {at}"
-            );
+            assert!(matches!(error, SearchError::BadDecisions { .. }), "byte {at}");
         }
         for other in ["a text\n", "no line"] {
             AtomicFile::write_on(&disk, place, other.as_bytes()).unwrap();

@@ -124,11 +124,7 @@ impl Embedder {
         for batch in all.chunks(self.batch()) {
             // A batch at a time: what is made or decoded on demand need not fit in memory.
             let batch = pictures.subset(batch);
-            let batch = if fits {
-                batch
-            } else {
-                batch.resized(self.squaring)?
-            };
+            let batch = if fits { batch } else { batch.resized(self.squaring)? };
             self.embed(batch.raw(), &mut values)?;
         }
         Ok(Vectors::new(self.dim, values))
@@ -149,13 +145,8 @@ impl Embedder {
         let path = path.as_ref();
         let by = self.squaring;
         let mut square = vec![0; by.bytes()];
-        let read = Picture::read_for(path, by.side(), |picture| {
-            picture.square_by(by, &mut square)
-        });
-        read.map_err(|why| SearchError::BadPicture {
-            path: path.into(),
-            why,
-        })?;
+        let read = Picture::read_for(path, by.side(), |picture| picture.square_by(by, &mut square));
+        read.map_err(|why| SearchError::BadPicture { path: path.into(), why })?;
         let mut vector = Vec::with_capacity(self.dim);
         self.embed(&square, &mut vector)?;
         Ok(vector)

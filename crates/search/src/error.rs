@@ -242,10 +242,9 @@ impl From<FileError> for SearchError {
                 path,
                 format!("the file ends early, was damaged, or is no safetensors file ({reason})"),
             ),
-            FileError::Version { path, found } => (
-                path,
-                format!("it has format version {found}, and this program reads version 2"),
-            ),
+            FileError::Version { path, found } => {
+                (path, format!("it has format version {found}, and this program reads version 2"))
+            }
             FileError::Content { path, reason } => (path, reason),
         };
         SearchError::DamagedIndex { path, reason }

@@ -155,19 +155,12 @@ impl FolderJob<'_> {
         tell: &mut dyn FnMut(FolderEvent),
         stop: &AtomicBool,
     ) -> Result<FolderOutcome, SearchError> {
-        let FoundPictures {
-            folders,
-            mut files,
-            unreadable,
-            reports,
-        } = find(self.folders, self.labels)?;
+        let FoundPictures { folders, mut files, unreadable, reports } =
+            find(self.folders, self.labels)?;
         if let Some(shard) = self.shard {
             files.retain(|file| shard.holds(&file.name));
         }
-        tell(FolderEvent::Found {
-            folders: &folders,
-            files: &files,
-        });
+        tell(FolderEvent::Found { folders: &folders, files: &files });
         for report in &reports {
             tell(FolderEvent::Looked { report });
         }
@@ -200,20 +193,14 @@ impl FolderJob<'_> {
             if let Some(entry) = entry {
                 tell(FolderEvent::Embedded { entry });
                 if let Err(why) = &entry.vector {
-                    tell(FolderEvent::Skipped {
-                        name: &entry.name,
-                        why,
-                    });
+                    tell(FolderEvent::Skipped { name: &entry.name, why });
                 }
             }
             let done = known + done;
             tell(FolderEvent::Progress { done, total });
         };
         let file = |i: &u32| &look.files[*i as usize];
-        let missing = todo
-            .iter()
-            .map(file)
-            .filter(|file| !is_done(&journal, file));
+        let missing = todo.iter().map(file).filter(|file| !is_done(&journal, file));
         let missing: Vec<&PictureFile> = missing.collect();
         let result = embed_todo(
             &mut embedder,
@@ -274,14 +261,10 @@ impl FolderJob<'_> {
         }
         let (journal, recovered) = Journal::open_on(self.disk.clone(), &self.journal, &header)?;
         if recovered.lost_bytes > 0 {
-            tell(FolderEvent::JournalCut {
-                bytes: recovered.lost_bytes,
-            });
+            tell(FolderEvent::JournalCut { bytes: recovered.lost_bytes });
         }
         if recovered.pictures > 0 {
-            tell(FolderEvent::GoesOn {
-                pictures: recovered.pictures,
-            });
+            tell(FolderEvent::GoesOn { pictures: recovered.pictures });
         }
         Ok(journal)
     }
@@ -398,7 +381,6 @@ impl FolderVectors {
     pub(crate) fn each(&self) -> Vec<(PictureFile, u64, Option<usize>)> {
         let files = self.files.iter().cloned();
         let rows = files.zip(&self.stamps).zip(&self.kept);
-        rows.map(|((file, stamp), kept)| (file, *stamp, *kept))
-            .collect()
+        rows.map(|((file, stamp), kept)| (file, *stamp, *kept)).collect()
     }
 }

@@ -72,26 +72,16 @@ pub(crate) fn find(folders: &[PathBuf], labels: LabelChoice) -> Result<FoundPict
     let mut seen = std::collections::HashSet::new();
     for folder in folders {
         let whole = std::path::absolute(folder).map_err(SearchError::io(folder))?;
-        let PictureFiles {
-            root,
-            files,
-            unreadable,
-            report,
-        } = find_pictures(&whole, labels)?;
+        let PictureFiles { root, files, unreadable, report } = find_pictures(&whole, labels)?;
         let label = match several {
             true => free_label(&whole, &found.folders),
             false => String::new(),
         };
         let here = IndexedFolder { label, path: root };
         let new = files.into_iter().filter(|f| seen.insert(f.path.clone()));
-        found.files.extend(new.map(|file| PictureFile {
-            name: here.name(&file.name),
-            ..file
-        }));
+        found.files.extend(new.map(|file| PictureFile { name: here.name(&file.name), ..file }));
         let unreadable = unreadable.into_iter();
-        found
-            .unreadable
-            .extend(unreadable.map(|(name, why)| (here.name(&name), why)));
+        found.unreadable.extend(unreadable.map(|(name, why)| (here.name(&name), why)));
         found.reports.push(report);
         found.folders.push(here);
     }
@@ -128,14 +118,7 @@ mod tests {
         picture(&b, "in/deep.png");
         let found = find(&[a.clone(), b.clone()], LabelChoice::None).unwrap();
         let names: Vec<&str> = found.files.iter().map(|f| f.name.as_str()).collect();
-        assert_eq!(
-            names,
-            [
-                "pictures-2/in/deep.png",
-                "pictures-2/same.png",
-                "pictures/same.png"
-            ]
-        );
+        assert_eq!(names, ["pictures-2/in/deep.png", "pictures-2/same.png", "pictures/same.png"]);
         for file in &found.files {
             assert_eq!(place(&found.folders, &file.name).1, file.path);
         }

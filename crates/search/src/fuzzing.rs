@@ -10,11 +10,7 @@ use crate::{IndexParts, IndexedFolder, Lists, Model, Thumbnails};
 
 /// A network that nobody trained, of pictures of 8×8.
 pub fn small_model() -> Model {
-    let network = NetworkConfig {
-        width: 2,
-        features: 4,
-        ..Preset::Quick.config("shapes").network
-    };
+    let network = NetworkConfig { width: 2, features: 4, ..Preset::Quick.config("shapes").network };
     let input = InputForm {
         version: InputForm::VERSION,
         size: 8,
@@ -88,10 +84,7 @@ pub fn small_index() -> IndexParts {
 
 /// The same of two folders.
 pub fn small_index_of_two() -> IndexParts {
-    let folder = |label: &str, path: &str| IndexedFolder {
-        label: label.into(),
-        path: path.into(),
-    };
+    let folder = |label: &str, path: &str| IndexedFolder { label: label.into(), path: path.into() };
     let names = ["a/1.png", "b/1.png", "b/in/2.png"];
     IndexParts {
         folder: "".into(),

@@ -81,14 +81,9 @@ impl PictureIndex {
 
     /// An index from its parts; `path` names it in errors. The reason says which parts do not fit.
     pub fn from_parts(path: &Path, parts: IndexParts) -> Result<PictureIndex, SearchError> {
-        format::check(&parts).map_err(|reason| SearchError::DamagedIndex {
-            path: path.into(),
-            reason,
-        })?;
-        Ok(PictureIndex {
-            path: path.into(),
-            parts,
-        })
+        format::check(&parts)
+            .map_err(|reason| SearchError::DamagedIndex { path: path.into(), reason })?;
+        Ok(PictureIndex { path: path.into(), parts })
     }
 
     /// Opens an index. Vectors and thumbnails stay in the file until they are touched, and are
@@ -241,10 +236,7 @@ impl IndexParts {
     pub fn folders(&self) -> Vec<IndexedFolder> {
         match self.folders.is_empty() {
             false => self.folders.clone(),
-            true => vec![IndexedFolder {
-                label: String::new(),
-                path: self.folder.clone(),
-            }],
+            true => vec![IndexedFolder { label: String::new(), path: self.folder.clone() }],
         }
     }
 
@@ -262,10 +254,8 @@ impl IndexParts {
             }
         };
         let labels: Vec<&str> = self.folders.iter().map(|f| f.label.as_str()).collect();
-        let unknown = SearchError::OtherFolders {
-            given: text.into_owned(),
-            there: labels.join(", "),
-        };
+        let unknown =
+            SearchError::OtherFolders { given: text.into_owned(), there: labels.join(", ") };
         let found = self.folders.iter_mut().find(|f| f.label == label);
         found.ok_or(unknown)?.path = path;
         Ok(())

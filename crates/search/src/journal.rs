@@ -156,16 +156,9 @@ impl Journal {
                 return Err(SearchError::OtherJob { path, what });
             }
         }
-        let recovered = Recovered {
-            pictures: known.len(),
-            lost_bytes: length.saturating_sub(file.length()),
-        };
-        let journal = Journal {
-            file,
-            waiting: vec![],
-            bytes: None,
-            known,
-        };
+        let recovered =
+            Recovered { pictures: known.len(), lost_bytes: length.saturating_sub(file.length()) };
+        let journal = Journal { file, waiting: vec![], bytes: None, known };
         Ok((journal, recovered))
     }
 
@@ -280,11 +273,7 @@ fn record(bytes: &[u8]) -> Option<&[u8]> {
 
 impl Known {
     fn of(entry: &Entry, at: usize) -> Self {
-        Known {
-            stamp: entry.stamp,
-            at,
-            good: entry.vector.is_ok(),
-        }
+        Known { stamp: entry.stamp, at, good: entry.vector.is_ok() }
     }
 }
 
@@ -371,10 +360,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j");
         let mut entries = vec![entry("a", 1.0), entry("ü b", 2.0)];
-        entries.push(Entry {
-            vector: Err("it is no picture".into()),
-            ..entry("c", 0.0)
-        });
+        entries.push(Entry { vector: Err("it is no picture".into()), ..entry("c", 0.0) });
         let (mut journal, recovered) = Journal::open(&path, &header()).unwrap();
         assert_eq!(recovered, Recovered::default());
         for e in &entries {
@@ -413,10 +399,7 @@ mod tests {
             journal.flush().unwrap();
             drop(journal);
             let (_, again) = Journal::open(&path, &header()).unwrap();
-            assert_eq!(
-                (again.pictures, again.lost_bytes),
-                (recovered.pictures + 1, 0)
-            );
+            assert_eq!((again.pictures, again.lost_bytes), (recovered.pictures + 1, 0));
         }
         assert_eq!(seen, [true, true, true, false]);
     }
@@ -448,19 +431,13 @@ mod tests {
     fn another_job_is_refused_and_kept() {
         let (_folder, path, _) = filled();
         let before = fs::read(&path).unwrap();
-        let other = JournalHeader {
-            model: "n".into(),
-            ..header()
-        };
+        let other = JournalHeader { model: "n".into(), ..header() };
         let error = Journal::open(&path, &other).unwrap_err();
         assert!(
             matches!(&error, SearchError::OtherJob { what, .. } if what.contains("another model")),
             "{error}"
         );
-        let other = JournalHeader {
-            folder: "else".into(),
-            ..header()
-        };
+        let other = JournalHeader { folder: "else".into(), ..header() };
         let error = Journal::open(&path, &other).unwrap_err().to_string();
         assert!(error.contains("another folder"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);

@@ -41,29 +41,14 @@ const fn torchvision(
     megabytes: u32,
     about: &'static str,
 ) -> KnownModel {
-    KnownModel {
-        name,
-        architecture,
-        url,
-        file,
-        sha256,
-        megabytes,
-        licence: LICENCE,
-        about,
-    }
+    KnownModel { name, architecture, url, file, sha256, megabytes, licence: LICENCE, about }
 }
 
 /// A file's address, its name, and the digits in it.
 macro_rules! published {
     ($network:literal, $digits:literal) => {
         (
-            concat!(
-                "https://download.pytorch.org/models/",
-                $network,
-                "-",
-                $digits,
-                ".pth"
-            ),
+            concat!("https://download.pytorch.org/models/", $network, "-", $digits, ".pth"),
             concat!($network, "-", $digits, ".pth"),
             $digits,
         )
@@ -74,27 +59,9 @@ use Architecture::{ResNet18, ResNet34, ResNet50, ResNet101};
 
 /// All of them.
 pub static KNOWN_MODELS: [KnownModel; 6] = [
-    torchvision(
-        "torchvision-resnet18",
-        ResNet18,
-        published!("resnet18", "f37072fd"),
-        47,
-        FIRST,
-    ),
-    torchvision(
-        "torchvision-resnet34",
-        ResNet34,
-        published!("resnet34", "b627a593"),
-        87,
-        FIRST,
-    ),
-    torchvision(
-        "torchvision-resnet50",
-        ResNet50,
-        published!("resnet50", "0676ba61"),
-        103,
-        FIRST,
-    ),
+    torchvision("torchvision-resnet18", ResNet18, published!("resnet18", "f37072fd"), 47, FIRST),
+    torchvision("torchvision-resnet34", ResNet34, published!("resnet34", "b627a593"), 87, FIRST),
+    torchvision("torchvision-resnet50", ResNet50, published!("resnet50", "0676ba61"), 103, FIRST),
     torchvision(
         "torchvision-resnet50-v2",
         ResNet50,

@@ -25,10 +25,7 @@ impl GivenLabels {
     /// Reads a CSV file.
     pub fn read(path: &Path) -> Result<GivenLabels, SearchError> {
         let text = read_at_most(path, MOST_BYTES).map_err(SearchError::io(path))?;
-        let bad = |reason: String| SearchError::BadLabels {
-            path: path.into(),
-            reason,
-        };
+        let bad = |reason: String| SearchError::BadLabels { path: path.into(), reason };
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
@@ -64,10 +61,7 @@ impl GivenLabels {
             let reason = "no labels in it; each line is a picture's path, a comma and its label";
             return Err(bad(reason.into()));
         }
-        Ok(GivenLabels {
-            path: path.into(),
-            rows,
-        })
+        Ok(GivenLabels { path: path.into(), rows })
     }
 
     /// The label of each of the named pictures, where it has one. Paths are names, or relative to a
@@ -78,10 +72,7 @@ impl GivenLabels {
         names: &[String],
         folders: &[IndexedFolder],
     ) -> Result<Vec<Option<String>>, SearchError> {
-        let bad = |reason: String| SearchError::BadLabels {
-            path: self.path.clone(),
-            reason,
-        };
+        let bad = |reason: String| SearchError::BadLabels { path: self.path.clone(), reason };
         let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
         let folders: Vec<IndexedFolder> = folders.iter().map(without_links).collect();
         let mut found: Vec<Option<String>> = vec![None; names.len()];
@@ -124,10 +115,7 @@ fn named_columns(record: &csv::StringRecord) -> Option<(usize, usize)> {
 
 fn without_links(folder: &IndexedFolder) -> IndexedFolder {
     let path = folder.path.canonicalize();
-    IndexedFolder {
-        path: path.unwrap_or_else(|_| folder.path.clone()),
-        ..folder.clone()
-    }
+    IndexedFolder { path: path.unwrap_or_else(|_| folder.path.clone()), ..folder.clone() }
 }
 
 fn paths(folders: &[IndexedFolder]) -> String {
@@ -186,10 +174,7 @@ mod tests {
     fn with_and_without_names_of_columns() {
         let expected = Ok(vec![Some("cat".into()), Some("dog".into()), None]);
         assert_eq!(of("a.png,cat\n\"b/ü, x.jpg\",dog\n"), expected);
-        assert_eq!(
-            of("label,score,path\ncat,1,./a.png\ndog,2,\"b/ü, x.jpg\"\n,3,c.png"),
-            expected
-        );
+        assert_eq!(of("label,score,path\ncat,1,./a.png\ndog,2,\"b/ü, x.jpg\"\n,3,c.png"), expected);
     }
 
     #[test]
@@ -226,10 +211,7 @@ mod tests {
 
     #[test]
     fn of_several_folders_the_one_that_has_it_is_meant() {
-        let folder = |label: &str| IndexedFolder {
-            label: label.into(),
-            path: label.into(),
-        };
+        let folder = |label: &str| IndexedFolder { label: label.into(), path: label.into() };
         let names = ["a/1.png", "b/1.png", "b/2.png"].map(String::from);
         let labels = read("2.png,x\nb/1.png,y").unwrap();
         let found = labels.of(&names, &[folder("a"), folder("b")]).unwrap();

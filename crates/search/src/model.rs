@@ -120,12 +120,10 @@ impl Model {
                 return Model::of_weights(path).map_err(|other| match other {
                     // What it is not is said by whoever knows most about it.
                     SearchError::Weights {
-                        source: WeightsError::NotSafetensors { .. },
-                        ..
+                        source: WeightsError::NotSafetensors { .. }, ..
                     } if begins_as_safetensors(path) => error.into(),
                     SearchError::Weights {
-                        source: WeightsError::NotSafetensors { .. },
-                        ..
+                        source: WeightsError::NotSafetensors { .. }, ..
                     } => SearchError::NoModel { path: path.into() },
                     other => other,
                 });
@@ -152,11 +150,7 @@ impl Model {
             learnt_size: input.size,
             input,
             checked: Checked::Verified,
-            runner: Runner::Engine(Box::new(EngineModel {
-                network,
-                graph,
-                weights,
-            })),
+            runner: Runner::Engine(Box::new(EngineModel { network, graph, weights })),
         }
     }
 
@@ -164,25 +158,16 @@ impl Model {
     /// seen as torchvision's models see pictures; judged is what its last layer would have been
     /// given.
     fn of_weights(path: &Path) -> Result<Model, SearchError> {
-        let failed = |source| SearchError::Weights {
-            path: path.into(),
-            source,
-        };
+        let failed = |source| SearchError::Weights { path: path.into(), source };
         let weights = Weights::read(path).map_err(failed)?;
         if let Some(model) = description::of_exported(path, &weights) {
             return model;
         }
         let found = weights.recognise().map_err(failed)?;
         let (mean, std) = IMAGENET;
-        let input = InputForm {
-            version: InputForm::VERSION,
-            size: found.form.usual_size(),
-            mean,
-            std,
-        };
-        let whole = found
-            .architecture
-            .graph_of(found.form, input.size, found.width, 1)?;
+        let input =
+            InputForm { version: InputForm::VERSION, size: found.form.usual_size(), mean, std };
+        let whole = found.architecture.graph_of(found.form, input.size, found.width, 1)?;
         let graph = judged_graph(&whole, "avgpool")?;
         let tensors = tensors_for(&graph, &weights).map_err(failed)?;
         let network = NetworkConfig {
@@ -211,9 +196,7 @@ impl Model {
     fn engine(&self) -> Result<&EngineModel, SearchError> {
         match &self.runner {
             Runner::Engine(model) => Ok(model),
-            Runner::Onnx(_) => Err(SearchError::OnlyVectors {
-                path: self.path.clone(),
-            }),
+            Runner::Onnx(_) => Err(SearchError::OnlyVectors { path: self.path.clone() }),
         }
     }
 
@@ -273,12 +256,7 @@ impl Model {
     ) -> Result<Embedder, SearchError> {
         let batch = batch.max(1);
         if let (Runner::Onnx(encoder), None) = (&self.runner, layer) {
-            return Ok(Embedder::of_onnx(
-                encoder.clone(),
-                device,
-                self.input,
-                batch,
-            ));
+            return Ok(Embedder::of_onnx(encoder.clone(), device, self.input, batch));
         }
         let graph = self.graph()?;
         let tap = layer.map(|name| graph.find(name)).transpose()?;
@@ -294,10 +272,7 @@ impl Model {
         batch: usize,
         keep: Vec<NodeId>,
     ) -> Result<Network, SearchError> {
-        let options = NetworkOptions {
-            keep,
-            ..NetworkOptions::new(batch)
-        };
+        let options = NetworkOptions { keep, ..NetworkOptions::new(batch) };
         let model = self.engine()?;
         check_room(device, &model.graph, &options, 0)?;
         let mut network = device.network(&model.graph, &options)?;

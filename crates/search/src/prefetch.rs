@@ -70,10 +70,7 @@ impl Ahead {
         };
         let thread = std::thread::Builder::new().name("decode".into());
         let thread = thread.spawn(work).map_err(|e| no_threads(&e))?;
-        Ok(Ahead {
-            chunks: Some(chunks),
-            thread: Some(thread),
-        })
+        Ok(Ahead { chunks: Some(chunks), thread: Some(thread) })
     }
 
     /// The next run of pictures; none after the last.
@@ -95,11 +92,7 @@ fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
     let side = wanted.square.side().max(wanted.thumbnail.unwrap_or(0));
     // First: if the file is written to meanwhile, the checksum is of what was, and it will be
     // noticed.
-    let content_sum = if wanted.content_sum {
-        content_sum(path)
-    } else {
-        0
-    };
+    let content_sum = if wanted.content_sum { content_sum(path) } else { 0 };
     Picture::read_for(path, side, |picture| {
         let mut square = vec![0; wanted.square.bytes()];
         picture.square_by(wanted.square, &mut square)?;
@@ -107,12 +100,7 @@ fn decode(path: &Path, wanted: Wanted) -> Result<Decoded, String> {
             Some(side) => jpeg(picture, side)?,
             None => vec![],
         };
-        Ok(Decoded {
-            square,
-            content_sum,
-            height_and_width: picture.height_and_width(),
-            thumbnail,
-        })
+        Ok(Decoded { square, content_sum, height_and_width: picture.height_and_width(), thumbnail })
     })
 }
 

@@ -78,8 +78,7 @@ pub fn set_aside(
     if ready.is_empty() {
         return Ok(result);
     }
-    disk.create_folders(&target.folder)
-        .map_err(SearchError::io(&target.folder))?;
+    disk.create_folders(&target.folder).map_err(SearchError::io(&target.folder))?;
     let path = target.folder.join(UNDO_FILE);
     let (mut file, mut record) = open_record(disk, &path, &target.folder, key)?;
     let mut append = |line: std::io::Result<String>| {
@@ -87,10 +86,8 @@ pub fn set_aside(
             .and_then(|()| file.sync())
             .map_err(SearchError::io(&path))
     };
-    let folders = Folders {
-        sources: folders_of(&target.sources, &ready),
-        target: target.folder.clone(),
-    };
+    let folders =
+        Folders { sources: folders_of(&target.sources, &ready), target: target.folder.clone() };
     append(record.begin(key, folders))?;
     for (done, (image, from)) in ready.into_iter().enumerate() {
         let moved = target.place(&image.name).and_then(|place| {
@@ -147,10 +144,7 @@ impl Target {
         let target = Target {
             disk: disk.clone(),
             folder: resolved(folder)?,
-            sources: sources
-                .iter()
-                .map(|s| resolved(s))
-                .collect::<Result<_, _>>()?,
+            sources: sources.iter().map(|s| resolved(s)).collect::<Result<_, _>>()?,
             taken: HashSet::new(),
         };
         match target.source_of(&target.folder) {
@@ -272,8 +266,7 @@ fn open_record(
         return Err(refused(why));
     }
     // Half a line that an interruption left is cut off: its image was not moved.
-    file.truncate(record.length as u64)
-        .map_err(SearchError::io(path))?;
+    file.truncate(record.length as u64).map_err(SearchError::io(path))?;
     Ok((file, record))
 }
 
@@ -335,10 +328,7 @@ pub fn undo(
     trust: bool,
 ) -> Result<PutBack, SearchError> {
     let bytes = read_at_most_on(disk, record, MOST_BYTES).map_err(SearchError::io(record))?;
-    let bad = |reason| SearchError::BadUndo {
-        path: record.into(),
-        reason,
-    };
+    let bad = |reason| SearchError::BadUndo { path: record.into(), reason };
     let mut read = Record::read(&bytes, key).map_err(bad)?;
     let place = resolve_on(disk, record).map_err(SearchError::io(record))?;
     let folder = folder_of(&place);
@@ -348,18 +338,12 @@ pub fn undo(
         let why = format!("this record was written in {there}, and lies elsewhere now");
         read.unconfirmed = Some(why);
     }
-    if let Some(reason) = read
-        .unconfirmed
-        .as_ref()
-        .filter(|_| !trust && !read.moves.is_empty())
-    {
+    if let Some(reason) = read.unconfirmed.as_ref().filter(|_| !trust && !read.moves.is_empty()) {
         let moves = read.moves.iter().rev();
         return Err(SearchError::UnconfirmedRecord {
             path: record.into(),
             reason: reason.clone(),
-            moves: moves
-                .map(|m| (folder.join(&m.to), m.from.clone()))
-                .collect(),
+            moves: moves.map(|m| (folder.join(&m.to), m.from.clone())).collect(),
         });
     }
     let mut result = PutBack::default();
@@ -401,14 +385,9 @@ fn places(
     if record.unconfirmed.is_some() {
         return Ok((plain(&moved.from)?, Some(to)));
     }
-    let name = moved
-        .from
-        .file_name()
-        .ok_or("its old place is no name of a file")?;
+    let name = moved.from.file_name().ok_or("its old place is no name of a file")?;
     let home = folder_of(&moved.from);
-    let sources = moved
-        .folders
-        .map_or(&[][..], |f| &record.folders[f].sources);
+    let sources = moved.folders.map_or(&[][..], |f| &record.folders[f].sources);
     let inside = sources.iter().find_map(|source| {
         // The folder itself is inside, too.
         resolve_inside_on(disk, source, &home.join(name)).ok()
@@ -493,12 +472,7 @@ mod tests {
     }
 
     fn to_move(path: impl Into<PathBuf>, name: &str) -> ToMove {
-        ToMove {
-            path: path.into(),
-            name: name.into(),
-            stamp: None,
-            kept: None,
-        }
+        ToMove { path: path.into(), name: name.into(), stamp: None, kept: None }
     }
 
     fn pictures() -> Vec<ToMove> {
@@ -523,10 +497,7 @@ mod tests {
     /// picture is lost or changed, and the same command again brings all of them back.
     #[test]
     fn no_picture_is_ever_lost() {
-        let disks = [
-            (Forgetful::new(), true),
-            (Forgetful::without_rename_new(), false),
-        ];
+        let disks = [(Forgetful::new(), true), (Forgetful::without_rename_new(), false)];
         for (start, renames) in disks {
             fill(&start);
             let there = |disk: Arc<dyn FileSystem>| move_all(&disk).is_ok();
@@ -594,10 +565,7 @@ mod tests {
     fn names_that_lead_out_are_moved_below_the_target() {
         for name in ["/pictures/c.png", "../../c.png", "a/../../c.png"] {
             let disk = prepared();
-            let images = [
-                to_move("/pictures/gone.png", "g.png"),
-                to_move("/pictures/c.png", name),
-            ];
+            let images = [to_move("/pictures/gone.png", "g.png"), to_move("/pictures/c.png", name)];
             let shared = disk.shared();
             let aside = Path::new("/aside");
             let done = set_aside(&shared, &images, &[], aside, &key(), &mut |_| {}).unwrap();
@@ -643,8 +611,7 @@ mod tests {
             let images = [to_move(path, name)];
             set_aside(&disk.shared(), &images, &[], aside, &key(), &mut |_| {}).unwrap();
             if path == x {
-                disk.rename(&aside.join("s.png"), Path::new("/pictures/kept.png"))
-                    .unwrap();
+                disk.rename(&aside.join("s.png"), Path::new("/pictures/kept.png")).unwrap();
             }
         }
         // Its own place was taken meanwhile, so that it stays; the first is nowhere, and does not
@@ -739,10 +706,8 @@ mod tests {
         let (_place, root) = moved_on_disk();
         let path = root.join("copies/undo.jsonl");
         let whole = std::fs::read_to_string(&path).unwrap();
-        let added = format!(
-            "{whole}{{\"from\":\"{}\",\"to\":\"a.png\"}}\n",
-            root.join("x").display()
-        );
+        let added =
+            format!("{whole}{{\"from\":\"{}\",\"to\":\"a.png\"}}\n", root.join("x").display());
         std::fs::write(&path, added).unwrap();
         for trust in [false, true] {
             let refused = undo(&Disk, &path, Some(&key()), trust).unwrap_err();
@@ -793,23 +758,11 @@ mod tests {
         let try_to = |folder: &str| {
             let sources = [root.join("pictures")];
             let folder = root.join(folder);
-            set_aside(
-                &Disk::shared(),
-                &images,
-                &sources,
-                &folder,
-                &key(),
-                &mut |_| {},
-            )
+            set_aside(&Disk::shared(), &images, &sources, &folder, &key(), &mut |_| {})
         };
-        for inside in [
-            "pictures",
-            "link",
-            "link/new/deep",
-            "dangling",
-            "dangling/x",
-            "x/../pictures",
-        ] {
+        for inside in
+            ["pictures", "link", "link/new/deep", "dangling", "dangling/x", "x/../pictures"]
+        {
             let refused = try_to(inside).unwrap_err();
             assert!(refused.is_usage(), "{inside}: {refused}");
             assert_eq!(std::fs::read_dir(root.join("pictures")).unwrap().count(), 1);
@@ -817,14 +770,7 @@ mod tests {
         // Of the folder above, a place among the images is not taken.
         let images = [to_move(root.join("pictures/a.png"), "pictures/a.png")];
         let sources = [root.join("pictures")];
-        let done = set_aside(
-            &Disk::shared(),
-            &images,
-            &sources,
-            &root,
-            &key(),
-            &mut |_| {},
-        );
+        let done = set_aside(&Disk::shared(), &images, &sources, &root, &key(), &mut |_| {});
         assert_eq!(done.unwrap().left.len(), 1);
         assert!(root.join("pictures/a.png").exists());
     }
@@ -862,10 +808,7 @@ mod tests {
                     assert!(made.unwrap().success());
                 }
             }
-            let images = [to_move(
-                aside.join("undo.jsonl").with_file_name("y.png"),
-                "y.png",
-            )];
+            let images = [to_move(aside.join("undo.jsonl").with_file_name("y.png"), "y.png")];
             std::fs::write(&images[0].path, "y").unwrap();
             let refused = set_aside(&disk, &images, &[], &aside, &key(), &mut |_| {});
             assert!(refused.unwrap_err().is_usage());

@@ -78,9 +78,6 @@ mod tests {
         for text in ["", "1", "1/1", "2/1", "0/0", "-1/3", "a/b", "1/2/3"] {
             assert!(text.parse::<Shard>().is_err(), "{text}");
         }
-        assert_eq!(
-            "3/128".parse::<Shard>().unwrap().to_string(),
-            "00003-of-00128"
-        );
+        assert_eq!("3/128".parse::<Shard>().unwrap().to_string(), "00003-of-00128");
     }
 }

@@ -74,12 +74,7 @@ pub struct Sheet {
 impl Sheet {
     /// An empty sheet for pictures of `side` pixels.
     pub fn new(side: usize) -> Sheet {
-        Sheet {
-            side,
-            columns: None,
-            tiles: vec![],
-            groups: vec![],
-        }
+        Sheet { side, columns: None, tiles: vec![], groups: vec![] }
     }
 
     /// With so many pictures in a row; otherwise a sheet is a little wider than high.
@@ -279,21 +274,14 @@ mod tests {
     use super::*;
 
     fn red(side: usize) -> Tile {
-        Tile {
-            pixels: [200, 0, 0].repeat(side * side),
-            framed: true,
-            ..Tile::default()
-        }
+        Tile { pixels: [200, 0, 0].repeat(side * side), framed: true, ..Tile::default() }
     }
 
     #[test]
     fn tiles_frames_bars_and_empty_places() {
         let mut sheet = Sheet::new(8);
         sheet.push(red(8));
-        sheet.push(Tile {
-            bar: Some(0.5),
-            ..Tile::default()
-        });
+        sheet.push(Tile { bar: Some(0.5), ..Tile::default() });
         let picture = sheet.draw();
         assert_eq!(picture.dimensions(), (2 * 18 + 10, 25 + 10));
         assert_eq!(*picture.get_pixel(10, 10), Rgb([200, 0, 0]));

@@ -71,10 +71,7 @@ pub(crate) fn embed_todo(
     progress: &mut EmbedProgress,
     stop: &AtomicBool,
 ) -> Result<Embedded, SearchError> {
-    let mut result = Embedded {
-        kept,
-        ..Embedded::default()
-    };
+    let mut result = Embedded { kept, ..Embedded::default() };
     progress(result.kept, None);
     let wanted = Wanted {
         square: embedder.squaring(),
@@ -113,11 +110,7 @@ pub fn embed_paths(
     progress: &mut dyn FnMut(usize),
     stop: &AtomicBool,
 ) -> Result<Vec<Result<Vec<f32>, String>>, SearchError> {
-    let wanted = Wanted {
-        square: embedder.squaring(),
-        thumbnail: None,
-        content_sum: false,
-    };
+    let wanted = Wanted { square: embedder.squaring(), thumbnail: None, content_sum: false };
     let chunk = LEAST_CHUNK.next_multiple_of(embedder.batch());
     let ahead = Ahead::start(paths, wanted, chunk, threads)?;
     let mut all = vec![];
@@ -179,9 +172,7 @@ fn vectors_of(
 /// A vector that can be compared, or why it cannot.
 fn finite(vector: &[f32]) -> Result<Vec<f32>, String> {
     match vector.iter().find(|v| !v.is_finite()) {
-        Some(v) => Err(format!(
-            "the model's numbers overflow on it: its vector holds {v}"
-        )),
+        Some(v) => Err(format!("the model's numbers overflow on it: its vector holds {v}")),
         None => Ok(vector.to_vec()),
     }
 }

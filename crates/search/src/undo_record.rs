@@ -158,10 +158,7 @@ impl Record {
     pub fn read(bytes: &[u8], key: Option<&RecordKey>) -> Result<Record, String> {
         let whole = whole_lines(bytes);
         let text = str::from_utf8(whole).map_err(|_| "it is no text in UTF-8")?;
-        let mut record = Record {
-            length: whole.len(),
-            ..Record::default()
-        };
+        let mut record = Record { length: whole.len(), ..Record::default() };
         let mut writer = None;
         for (number, line) in (1..).zip(text.lines()) {
             let (payload, check) = match split_check(line) {
@@ -200,11 +197,7 @@ impl Record {
             format: FORMAT.into(),
             version: VERSION,
             key: key.id.clone(),
-            sources: folders
-                .sources
-                .iter()
-                .map(|f| name_of(f.as_os_str()))
-                .collect(),
+            sources: folders.sources.iter().map(|f| name_of(f.as_os_str())).collect(),
             target: name_of(folders.target.as_os_str()),
         };
         self.folders.push(folders);
@@ -213,10 +206,7 @@ impl Record {
 
     /// The line of an image that is about to be moved.
     pub fn add(&mut self, key: &RecordKey, from: &Path, to: &Path) -> io::Result<String> {
-        let moved = Moved {
-            from: name_of(from.as_os_str()),
-            to: name_of(to.as_os_str()),
-        };
+        let moved = Moved { from: name_of(from.as_os_str()), to: name_of(to.as_os_str()) };
         self.line(key, &serde_json::to_string(&moved)?)
     }
 
@@ -229,10 +219,7 @@ impl Record {
 impl Header {
     fn folders(&self) -> Folders {
         let path = |name: &String| picture_named(Path::new(""), name);
-        Folders {
-            sources: self.sources.iter().map(path).collect(),
-            target: path(&self.target),
-        }
+        Folders { sources: self.sources.iter().map(path).collect(), target: path(&self.target) }
     }
 }
 
@@ -267,15 +254,10 @@ mod tests {
 
     fn record(key: &RecordKey) -> String {
         let mut record = Record::default();
-        let folders = Folders {
-            sources: vec!["/pictures".into()],
-            target: "/aside".into(),
-        };
+        let folders = Folders { sources: vec!["/pictures".into()], target: "/aside".into() };
         let mut text = record.begin(key, folders).unwrap();
         for name in ["a", "b", "c,\"check\":\""] {
-            text += &record
-                .add(key, &Path::new("/pictures").join(name), Path::new(name))
-                .unwrap();
+            text += &record.add(key, &Path::new("/pictures").join(name), Path::new(name)).unwrap();
         }
         text
     }
@@ -299,11 +281,7 @@ mod tests {
             assert!(refused, "byte {at}");
         }
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
-        for (order, n) in [
-            (vec![0, 2, 3], 2),
-            (vec![0, 2, 1, 3], 2),
-            (vec![0, 1, 1], 3),
-        ] {
+        for (order, n) in [(vec![0, 2, 3], 2), (vec![0, 2, 1, 3], 2), (vec![0, 1, 1], 3)] {
             let other: String = order.iter().map(|i| lines[*i]).collect();
             let refused = Record::read(other.as_bytes(), Some(&key)).unwrap_err();
             assert!(refused.starts_with(&format!("line {n} ")), "{refused}");

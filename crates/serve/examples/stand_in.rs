@@ -34,14 +34,7 @@ fn picture(number: usize, side: usize) -> RgbImage {
 
 /// Sums over every so manyth byte, of unit length.
 fn vector(square: &[u8]) -> Vec<f32> {
-    let sum = |d: usize| {
-        square
-            .iter()
-            .skip(d)
-            .step_by(DIM)
-            .map(|b| f32::from(*b) - 127.0)
-            .sum()
-    };
+    let sum = |d: usize| square.iter().skip(d).step_by(DIM).map(|b| f32::from(*b) - 127.0).sum();
     let sums: Vec<f32> = (0..DIM).map(sum).collect();
     let length = sums.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-6);
     sums.iter().map(|v| v / length).collect()
@@ -70,17 +63,11 @@ fn shelf(folder: &Path) -> Result<Catalog, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().collect();
-    let file = args
-        .iter()
-        .position(|a| a == "--token-file")
-        .map(|i| &args[i + 1]);
+    let file = args.iter().position(|a| a == "--token-file").map(|i| &args[i + 1]);
     let token = file.map(std::fs::read_to_string).transpose()?;
     let folder = tempfile::tempdir()?;
-    let options = ServeOptions {
-        port: 0,
-        token: token.map(|t| t.trim().into()),
-        ..ServeOptions::default()
-    };
+    let options =
+        ServeOptions { port: 0, token: token.map(|t| t.trim().into()), ..ServeOptions::default() };
     let (asker, queue) = inference_queue(SIDE);
     let run = Some(folder.path().into());
     let shelf = shelf(folder.path())?;

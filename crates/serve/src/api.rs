@@ -298,10 +298,7 @@ pub(crate) async fn attention(
     let none = || Refusal::missing("there is no model to ask");
     let looked = site.asker.as_ref().ok_or_else(none)?.look(i).await;
     let bytes = looked.map_err(Refusal::failed)?;
-    Ok(sent(Shown {
-        kind: "image/png",
-        bytes: bytes.into(),
-    }))
+    Ok(sent(Shown { kind: "image/png", bytes: bytes.into() }))
 }
 
 /// By which picture.
@@ -359,10 +356,8 @@ pub(crate) fn told(
     hits: Vec<Hit>,
     begun: Instant,
 ) -> Json<Value> {
-    let neighbours: Vec<Value> = hits
-        .iter()
-        .map(|h| now.describe_similar(h.index, h.similarity))
-        .collect();
+    let neighbours: Vec<Value> =
+        hits.iter().map(|h| now.describe_similar(h.index, h.similarity)).collect();
     Json(json!({
         "query": query.map(|i| now.describe(i)),
         "neighbours": neighbours,
@@ -486,11 +481,7 @@ mod tests {
             let (answers, sent): (Vec<_>, Vec<_>) = (0..4 * TURNS)
                 .map(|_| {
                     let (hold, answer) = channel();
-                    let file = Stalled {
-                        begun: begun.clone(),
-                        answer,
-                        left: 100_000,
-                    };
+                    let file = Stalled { begun: begun.clone(), answer, left: 100_000 };
                     let parts = read(turns.clone(), file.take(70_000));
                     let parts = parts.map(|part| part.unwrap().len()).collect::<Vec<_>>();
                     (hold, tokio::spawn(parts))
@@ -502,10 +493,7 @@ mod tests {
             let other = tokio::task::spawn_blocking(|| 5);
             let other = tokio::time::timeout(Duration::from_secs(20), other);
             assert_eq!(other.await.expect("a thread is left").unwrap(), 5);
-            assert!(
-                begins.try_recv().is_err(),
-                "no more are read than have a turn"
-            );
+            assert!(begins.try_recv().is_err(), "no more are read than have a turn");
             drop(answers);
             for parts in sent {
                 assert_eq!(parts.await.unwrap().iter().sum::<usize>(), 70_000);

@@ -40,11 +40,7 @@ impl Budget {
 
     /// A place where bytes can be held, and none yet.
     pub fn nothing(&self) -> Held {
-        Held {
-            permit: None,
-            budget: self.clone(),
-            patience: PATIENCE,
-        }
+        Held { permit: None, budget: self.clone(), patience: PATIENCE }
     }
 }
 
@@ -60,11 +56,7 @@ pub(crate) struct Pieces {
 impl Pieces {
     /// Nothing yet, of `most` bytes.
     pub fn new(budget: &Budget, most: usize) -> Pieces {
-        Pieces {
-            pieces: vec![],
-            held: budget.nothing(),
-            left: most,
-        }
+        Pieces { pieces: vec![], held: budget.nothing(), left: most }
     }
 
     /// Adds what has come, at most [`left`](Self::left), when there is room.
@@ -86,9 +78,7 @@ impl Pieces {
             self.held.hold(self.held.bytes() + piece).await?;
             self.pieces.push(Vec::with_capacity(piece));
         }
-        self.pieces
-            .last_mut()
-            .ok_or_else(|| Refusal::failed("there is no room"))
+        self.pieces.last_mut().ok_or_else(|| Refusal::failed("there is no room"))
     }
 
     /// What more may come.
@@ -104,9 +94,7 @@ impl Pieces {
 
 impl Held {
     pub fn bytes(&self) -> usize {
-        self.permit
-            .as_ref()
-            .map_or(0, |permit| permit.num_permits())
+        self.permit.as_ref().map_or(0, |permit| permit.num_permits())
     }
 
     /// Holds `bytes` at least.
@@ -142,9 +130,7 @@ mod tests {
     use super::*;
 
     fn run(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.unwrap().block_on(test);
     }
 

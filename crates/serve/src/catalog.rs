@@ -66,11 +66,7 @@ pub(crate) struct Opened<'a> {
 /// A picture whole: made now, or as its file is.
 pub(crate) enum Whole {
     Made(Shown),
-    File {
-        kind: &'static str,
-        length: u64,
-        file: Take<File>,
-    },
+    File { kind: &'static str, length: u64, file: Take<File> },
 }
 
 /// A picture as a browser takes it.
@@ -149,10 +145,7 @@ impl Catalog {
         let index = PictureIndex::from_parts(Path::new(&name), parts);
         let folder = train.pictures.folder().filter(|_| train.names.len() == n);
         let path = folder.and_then(|folder| folder.canonicalize().ok());
-        let folder = path.map(|path| IndexedFolder {
-            label: String::new(),
-            path,
-        });
+        let folder = path.map(|path| IndexedFolder { label: String::new(), path });
         Ok(Catalog {
             index: index.map_err(|e| ServeError::Catalog(e.to_string()))?,
             name,
@@ -185,13 +178,7 @@ impl Catalog {
         let file = file.map(|file| (&file.path, file.length, file.written));
         let (place, name) = (self.index.path(), self.index.name(i));
         let known_by = (place, name, stored, file, wanted);
-        Opened {
-            tag: self.kept.hasher.hash_one(known_by),
-            shelf: self,
-            i,
-            wanted,
-            original,
-        }
+        Opened { tag: self.kept.hasher.hash_one(known_by), shelf: self, i, wanted, original }
     }
 
     fn original(&self, i: usize) -> Result<Original, String> {
@@ -273,11 +260,7 @@ fn sent_whole(mut original: Original) -> Result<Whole, String> {
     let kind = read.ok().and_then(|_| image::guess_format(&first).ok());
     let kind = kind_of(kind.ok_or("the file is not a picture any more")?)?;
     let length = original.length;
-    Ok(Whole::File {
-        kind,
-        length,
-        file: original.into_file()?.take(length),
-    })
+    Ok(Whole::File { kind, length, file: original.into_file()?.take(length) })
 }
 
 fn shown(bytes: Arc<[u8]>) -> Option<Shown> {
@@ -321,19 +304,13 @@ fn encoded([height, width]: [usize; 2], pixels: &[u8]) -> Result<Shown, String> 
         true => ("image/png", encode_png(columns, rows, pixels)?),
         false => ("image/jpeg", encode_jpeg(columns, rows, pixels, QUALITY)?),
     };
-    Ok(Shown {
-        kind,
-        bytes: bytes.into(),
-    })
+    Ok(Shown { kind, bytes: bytes.into() })
 }
 
 /// Where a folder is; thumbnails in the index can be shown even when it is gone.
 fn without_links(folder: &IndexedFolder) -> IndexedFolder {
     let path = folder.path.canonicalize();
-    IndexedFolder {
-        path: path.unwrap_or_else(|_| folder.path.clone()),
-        ..folder.clone()
-    }
+    IndexedFolder { path: path.unwrap_or_else(|_| folder.path.clone()), ..folder.clone() }
 }
 
 /// A folder that holds everything, or all that is somebody's.
@@ -370,10 +347,7 @@ fn png(train: &Split, i: usize) -> Result<Shown, String> {
     let mut scratch = vec![];
     let pixels = pictures.picture_in(i, &mut scratch);
     let bytes = encode_png(pictures.width() as u32, pictures.height() as u32, pixels)?;
-    Ok(Shown {
-        kind: "image/png",
-        bytes: bytes.into(),
-    })
+    Ok(Shown { kind: "image/png", bytes: bytes.into() })
 }
 
 fn stored_picture(train: &Split, i: usize) -> Result<Picture, String> {
@@ -442,11 +416,7 @@ mod tests {
 
     fn whole(shelf: &Catalog, i: usize) -> Vec<u8> {
         let mut bytes = vec![];
-        match shelf
-            .open(i, Wanted::Whole)
-            .whole()
-            .map_err(|why| panic!("{why}"))
-        {
+        match shelf.open(i, Wanted::Whole).whole().map_err(|why| panic!("{why}")) {
             Ok(Whole::File { mut file, .. }) => file.read_to_end(&mut bytes).unwrap(),
             _ => panic!("it is in a file"),
         };
@@ -471,10 +441,7 @@ mod tests {
         let home = std::env::home_dir().unwrap_or("/".into());
         for folder in [Path::new("/"), Path::new("/tmp/.."), &home] {
             let refused = Catalog::of_index("x".into(), index(folder), None);
-            assert!(
-                matches!(refused, Err(ServeError::WideFolder { .. })),
-                "{folder:?}"
-            );
+            assert!(matches!(refused, Err(ServeError::WideFolder { .. })), "{folder:?}");
         }
         let meant = Catalog::of_index("x".into(), index(Path::new("/")), Some(Path::new("/")));
         assert!(is_whole(&meant.unwrap(), 0));
@@ -501,9 +468,8 @@ mod tests {
     #[test]
     fn what_is_no_file_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
-        let made = std::process::Command::new("mkfifo")
-            .arg(folder.path().join("pipe.png"))
-            .status();
+        let made =
+            std::process::Command::new("mkfifo").arg(folder.path().join("pipe.png")).status();
         if !made.is_ok_and(|s| s.success()) {
             anchorhood_testing::skip("no mkfifo");
             return;
@@ -521,33 +487,16 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("pictures");
         std::fs::create_dir(&folder).unwrap();
-        RgbImage::new(4, 4)
-            .save(place.path().join("secret.png"))
-            .unwrap();
+        RgbImage::new(4, 4).save(place.path().join("secret.png")).unwrap();
         RgbImage::new(4, 4).save(folder.join("mine.png")).unwrap();
         std::fs::write(folder.join("text.png"), "not a picture").unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink("../secret.png", folder.join("link.png")).unwrap();
         let absolute = place.path().join("secret.png").display().to_string();
-        let names = [
-            "mine.png",
-            "../secret.png",
-            &absolute,
-            "gone.png",
-            "text.png",
-            "link.png",
-        ];
+        let names = ["mine.png", "../secret.png", &absolute, "gone.png", "text.png", "link.png"];
         let shelf = index(&folder, &names);
-        assert_eq!(
-            whole(&shelf, 0),
-            std::fs::read(folder.join("mine.png")).unwrap()
-        );
-        for (i, part) in [
-            (1, "outside"),
-            (2, "outside"),
-            (3, "gone"),
-            (4, "not a picture"),
-        ] {
+        assert_eq!(whole(&shelf, 0), std::fs::read(folder.join("mine.png")).unwrap());
+        for (i, part) in [(1, "outside"), (2, "outside"), (3, "gone"), (4, "not a picture")] {
             let why = why_not(&shelf, i);
             assert!(why.contains(part), "{why}");
             assert!(small(&shelf, i, 16).is_err());
@@ -586,17 +535,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("sub")).unwrap();
         let large = folder.path().join("large.png");
-        RgbImage::from_fn(300, 200, |x, y| image::Rgb([x as u8, y as u8, 9]))
-            .save(&large)
-            .unwrap();
-        RgbImage::new(20, 20)
-            .save(folder.path().join("sub/tiny.png"))
-            .unwrap();
-        archive(
-            &folder.path().join("shard.tar"),
-            "in/a.png",
-            &std::fs::read(&large).unwrap(),
-        );
+        RgbImage::from_fn(300, 200, |x, y| image::Rgb([x as u8, y as u8, 9])).save(&large).unwrap();
+        RgbImage::new(20, 20).save(folder.path().join("sub/tiny.png")).unwrap();
+        archive(&folder.path().join("shard.tar"), "in/a.png", &std::fs::read(&large).unwrap());
         folder
     }
 
@@ -611,10 +552,7 @@ mod tests {
     #[test]
     fn copies_are_of_the_originals_and_never_enlarged() {
         let folder = folder_with_archive();
-        let shelf = index(
-            folder.path(),
-            &["large.png", "sub/tiny.png", "shard.tar/in/a.png"],
-        );
+        let shelf = index(folder.path(), &["large.png", "sub/tiny.png", "shard.tar/in/a.png"]);
         let copy = |i, wanted| shelf.open(i, wanted).copy().unwrap();
         for i in [0, 2] {
             assert_eq!(sides(&copy(i, Wanted::Square(128))), (128, 128));
@@ -686,14 +624,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for i in 0..3 {
             let picture = RgbImage::from_pixel(300, 200, image::Rgb([80 * i; 3]));
-            picture
-                .save(folder.path().join(format!("{i}.png")))
-                .unwrap();
+            picture.save(folder.path().join(format!("{i}.png"))).unwrap();
         }
-        let options = anchorhood_data::LoadOptions {
-            size: Some(16),
-            ..Default::default()
-        };
+        let options = anchorhood_data::LoadOptions { size: Some(16), ..Default::default() };
         let place = folder.path().to_str().unwrap();
         let data = anchorhood_data::open(place, &options).unwrap();
         let vectors = [1.0, 0.0].repeat(3);
@@ -701,15 +634,9 @@ mod tests {
         let copy = |i, wanted| shelf.open(i, wanted).copy().unwrap();
         assert_eq!(sides(&copy(1, Wanted::Square(128))), (128, 128));
         assert_eq!(sides(&copy(1, Wanted::Fitted(1600))), (300, 200));
-        assert!(matches!(
-            shelf.open(1, Wanted::Whole).whole(),
-            Ok(Whole::File { .. })
-        ));
+        assert!(matches!(shelf.open(1, Wanted::Whole).whole(), Ok(Whole::File { .. })));
         std::fs::remove_file(folder.path().join("1.png")).unwrap();
         assert_eq!(sides(&copy(1, Wanted::Square(128))), (16, 16));
-        assert!(matches!(
-            shelf.open(1, Wanted::Whole).whole(),
-            Ok(Whole::Made(_))
-        ));
+        assert!(matches!(shelf.open(1, Wanted::Whole).whole(), Ok(Whole::Made(_))));
     }
 }

@@ -58,10 +58,7 @@ impl Division {
             .map(|cluster| cluster.into_iter().map(member).collect())
             .collect();
         clusters.sort_by(|a, b| b.len().cmp(&a.len()).then(a[0].0.cmp(&b[0].0)));
-        Ok(Division {
-            clusters,
-            pictures: chosen.len(),
-        })
+        Ok(Division { clusters, pictures: chosen.len() })
     }
 }
 
@@ -120,10 +117,7 @@ pub(crate) async fn clusters(
 /// A cluster in words; none where no picture of it passes.
 fn summary(now: &Contents, filter: &Filter, number: usize, cluster: &[Member]) -> Option<Value> {
     let index = &now.shelf.index;
-    let passing: Vec<&Member> = cluster
-        .iter()
-        .filter(|(i, _)| filter.passes(index, *i))
-        .collect();
+    let passing: Vec<&Member> = cluster.iter().filter(|(i, _)| filter.passes(index, *i)).collect();
     let mean = passing.iter().map(|(_, s)| f64::from(*s)).sum::<f64>() / passing.len() as f64;
     let typical = passing.iter().take(MOST_TYPICAL);
     (!passing.is_empty()).then(|| {
@@ -158,14 +152,9 @@ pub(crate) async fn cluster(
         let found = now.divisions[place].get();
         let cluster = found.map_or(&[][..], |d| &d.clusters[number]);
         let index = &now.shelf.index;
-        let passing: Vec<&Member> = cluster
-            .iter()
-            .filter(|(i, _)| filter.passes(index, *i))
-            .collect();
-        let shown = passing
-            .iter()
-            .skip(part.from)
-            .take(part.count.min(MOST_LISTED));
+        let passing: Vec<&Member> =
+            cluster.iter().filter(|(i, _)| filter.passes(index, *i)).collect();
+        let shown = passing.iter().skip(part.from).take(part.count.min(MOST_LISTED));
         let shown = shown.map(|(i, s)| now.describe_similar(*i, *s));
         Json(json!({
             "cluster": number,
@@ -191,10 +180,7 @@ mod tests {
             names: (0..30).map(|i| format!("{i}.png")).collect(),
             classes: vec![None; 30],
             dim: 2,
-            vectors: angles
-                .flat_map(|a| [a.cos(), a.sin()])
-                .collect::<Vec<f32>>()
-                .into(),
+            vectors: angles.flat_map(|a| [a.cos(), a.sin()]).collect::<Vec<f32>>().into(),
             ..IndexParts::default()
         };
         let index = PictureIndex::from_parts(std::path::Path::new("x.index"), parts).unwrap();

@@ -50,9 +50,7 @@ pub(crate) async fn serve(
     mut stop: Stop,
 ) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(limits.longest_header)
-        .max_buf_size(BUFFER);
+    http.timer(TokioTimer::new()).header_read_timeout(limits.longest_header).max_buf_size(BUFFER);
     let open = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(limits.connections));
     loop {
@@ -84,9 +82,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_sent_at_once() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(async {
             let mut listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap());

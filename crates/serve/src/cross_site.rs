@@ -30,10 +30,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// Another port of this machine is another's page too: `same-site`.
 fn of_another_site(headers: &HeaderMap) -> bool {
-    !matches!(
-        text(headers, "sec-fetch-site"),
-        None | Some("same-origin" | "none")
-    )
+    !matches!(text(headers, "sec-fetch-site"), None | Some("same-origin" | "none"))
 }
 
 fn followed_link(method: &Method, headers: &HeaderMap, framed: bool) -> bool {
@@ -87,10 +84,7 @@ mod tests {
             assert!(refused("POST", &[said]), "{said:?}");
             assert!(refused("GET", &[said]), "{said:?}");
         }
-        let both = [
-            ("Origin", "http://evil.example"),
-            ("Sec-Fetch-Site", "same-origin"),
-        ];
+        let both = [("Origin", "http://evil.example"), ("Sec-Fetch-Site", "same-origin")];
         assert!(refused("POST", &both));
     }
 
@@ -100,10 +94,7 @@ mod tests {
             &[][..],
             &[("Origin", "http://localhost:4242")],
             &[("Origin", "https://LOCALHOST:4242")],
-            &[
-                ("Sec-Fetch-Site", "same-origin"),
-                ("Origin", "http://localhost:4242"),
-            ],
+            &[("Sec-Fetch-Site", "same-origin"), ("Origin", "http://localhost:4242")],
             &[("Sec-Fetch-Site", "none"), ("Sec-Fetch-Mode", "navigate")],
         ] {
             assert!(!refused("POST", said) && !refused("GET", said), "{said:?}");
@@ -113,10 +104,7 @@ mod tests {
     #[test]
     fn a_link_may_be_followed_and_nothing_else() {
         let from = ("Sec-Fetch-Site", "cross-site");
-        let (go, page) = (
-            ("Sec-Fetch-Mode", "navigate"),
-            ("Sec-Fetch-Dest", "document"),
-        );
+        let (go, page) = (("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"));
         assert!(!refused("GET", &[from, go, page]));
         assert!(refused("POST", &[from, go, page]), "a form that is sent");
         let frame = ("Sec-Fetch-Dest", "iframe");
@@ -126,11 +114,7 @@ mod tests {
         assert!(refused_where("GET", &[from, frame], true));
         assert!(refused(
             "GET",
-            &[
-                from,
-                ("Sec-Fetch-Mode", "no-cors"),
-                ("Sec-Fetch-Dest", "image")
-            ]
+            &[from, ("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "image")]
         ));
     }
 }

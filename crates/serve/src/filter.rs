@@ -60,11 +60,7 @@ impl Filters {
         let folders = counted((0..index.len()).flat_map(|i| folders_of(index.name(i))));
         let labels = counted(index.parts().classes.iter().flatten().map(String::as_str));
         let left_out = folders.1 + labels.1;
-        Filters {
-            folders: folders.0,
-            labels: labels.0,
-            left_out,
-        }
+        Filters { folders: folders.0, labels: labels.0, left_out }
     }
 }
 
@@ -96,8 +92,7 @@ pub(crate) async fn filters(State(site): Shared) -> Answer {
     let filters = once(&site, &now, |now| &now.filters, make).await?;
     let told = |counted: &[Counted]| -> Vec<Value> {
         let each = counted.iter();
-        each.map(|(name, n)| json!({ "name": name, "pictures": n }))
-            .collect()
+        each.map(|(name, n)| json!({ "name": name, "pictures": n })).collect()
     };
     Ok(Json(json!({
         "folders": told(&filters.folders),
@@ -130,10 +125,7 @@ mod tests {
     #[test]
     fn folders_are_whole_names_and_hold_what_lies_deeper() {
         let passing = |folder: &str, label: &str| -> Vec<usize> {
-            let filter = Filter {
-                folder: folder.into(),
-                label: label.into(),
-            };
+            let filter = Filter { folder: folder.into(), label: label.into() };
             let index = index();
             (0..4).filter(|i| filter.passes(&index, *i)).collect()
         };
@@ -149,10 +141,7 @@ mod tests {
     fn every_folder_and_label_is_counted() {
         let filters = Filters::of(&index());
         let pair = |name: &str, n| (name.to_string(), n);
-        assert_eq!(
-            filters.folders,
-            [pair("a", 2), pair("a/b", 1), pair("ab", 1)]
-        );
+        assert_eq!(filters.folders, [pair("a", 2), pair("a/b", 1), pair("ab", 1)]);
         assert_eq!(filters.labels, [pair("cat", 2), pair("dog", 1)]);
         assert_eq!(filters.left_out, 0);
         let many: Vec<String> = (0..MOST + 7).map(|i| i.to_string()).collect();

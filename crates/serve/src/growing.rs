@@ -95,17 +95,9 @@ impl Growing {
         let name = served.name.clone();
         let (device, told, end) = (device.clone(), indexing.clone(), halt.clone());
         let work = move || work(&device, &served, &told, &end, &send);
-        let thread = std::thread::Builder::new()
-            .name("index".into())
-            .spawn(work)?;
-        let mut growing = Growing {
-            name,
-            indexing,
-            news,
-            warnings: vec![],
-            halt,
-            thread: Some(thread),
-        };
+        let thread = std::thread::Builder::new().name("index".into()).spawn(work)?;
+        let mut growing =
+            Growing { name, indexing, news, warnings: vec![], halt, thread: Some(thread) };
         loop {
             match growing.news.recv() {
                 Ok(News::More(parts)) => {
@@ -187,10 +179,7 @@ fn work(
     let known = PictureIndex::load(&served.index).ok();
     let known = known.filter(|index| index.cannot_take_up(&job).is_none());
     let known = known.filter(|index| index.vectors().is_ok());
-    let job = FolderJob {
-        known: known.as_ref(),
-        ..job
-    };
+    let job = FolderJob { known: known.as_ref(), ..job };
     let mut shown = Shown::new(known.as_ref(), news);
     let outcome = job.run(device, &mut |event| shown.event(event, indexing), halt);
     let ended = outcome.and_then(|outcome| match outcome {
@@ -374,9 +363,7 @@ impl<'a> Shown<'a> {
     fn sum_up(&self) {
         if self.skipped > 0 {
             let skipped = self.skipped;
-            self.warn(format!(
-                "{skipped} files could not be read and are left out"
-            ));
+            self.warn(format!("{skipped} files could not be read and are left out"));
         }
     }
 
@@ -424,9 +411,8 @@ mod tests {
 
     #[test]
     fn each_update_shares_the_vectors_of_the_one_before() {
-        let entries: Vec<Entry> = (0..100)
-            .map(|i| entry(&format!("{i}.png"), [1.0, 0.0]))
-            .collect();
+        let entries: Vec<Entry> =
+            (0..100).map(|i| entry(&format!("{i}.png"), [1.0, 0.0])).collect();
         let shown = all_shown(None, &entries);
         assert_eq!(shown.len(), entries.len());
         for (parts, n) in shown.iter().zip(1..) {

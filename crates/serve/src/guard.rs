@@ -34,14 +34,8 @@ const TOLD: [(HeaderName, &str); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::CACHE_CONTROL, "no-store"),
-    (
-        HeaderName::from_static("cross-origin-resource-policy"),
-        "same-origin",
-    ),
-    (
-        HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
-    ),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
 /// Lets a request through, or not.
@@ -64,9 +58,7 @@ pub(crate) async fn guard(State(site): State<Arc<Site>>, request: Request, next:
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     for (name, value) in TOLD {
-        headers
-            .entry(name)
-            .or_insert(HeaderValue::from_static(value));
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }
@@ -111,21 +103,10 @@ mod tests {
             headers.insert(header::HOST, host.parse().unwrap());
             from_here(&headers).is_ok()
         };
-        for host in [
-            "localhost",
-            "localhost:80",
-            "127.0.0.1:4242",
-            "[::1]:4242",
-            "127.3.2.1",
-        ] {
+        for host in ["localhost", "localhost:80", "127.0.0.1:4242", "[::1]:4242", "127.3.2.1"] {
             assert!(asked(host), "{host}");
         }
-        for host in [
-            "evil.example",
-            "evil.example:4242",
-            "192.168.1.2",
-            "localhost.evil.example",
-        ] {
+        for host in ["evil.example", "evil.example:4242", "192.168.1.2", "localhost.evil.example"] {
             assert!(!asked(host), "{host}");
         }
     }

@@ -52,11 +52,7 @@ pub fn inference_queue(squaring: impl Into<Squaring>) -> (Asker, InferenceQueue)
         bell: to_bell,
         squaring: squaring.into(),
     };
-    let queue = InferenceQueue {
-        uploads,
-        attention,
-        bell,
-    };
+    let queue = InferenceQueue { uploads, attention, bell };
     (asker, queue)
 }
 
@@ -150,9 +146,7 @@ mod tests {
     #[test]
     fn those_who_wait_are_answered_together_and_each_with_its_own() {
         let (asker, queue) = inference_queue(1);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let mut batches = vec![];
         std::thread::scope(|threads| {
             let asked = threads.spawn(move || {
@@ -214,9 +208,7 @@ mod tests {
 
     /// Asks for everything at once, the looks first, until all is answered.
     fn ask_all(asker: Asker, uploads: usize, looks: usize) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let mut asked = tokio::task::JoinSet::new();
             for i in 0..looks {

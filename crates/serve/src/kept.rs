@@ -27,11 +27,7 @@ struct Inside {
 
 impl Kept {
     pub fn new(most_bytes: usize) -> Kept {
-        Kept {
-            hasher: RandomState::new(),
-            most_bytes,
-            inside: Mutex::default(),
-        }
+        Kept { hasher: RandomState::new(), most_bytes, inside: Mutex::default() }
     }
 
     pub fn get(&self, key: Key) -> Option<Arc<[u8]>> {

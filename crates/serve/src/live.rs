@@ -75,11 +75,7 @@ pub(crate) async fn events(
     has_news(&site)?;
     let place = site.listening.clone().try_acquire_owned();
     let full = |_| Refusal::busy("too many listen to the news of this run; look again in a while");
-    let listener = Listener {
-        news: site.news.clone(),
-        heard: None,
-        _place: place.map_err(full)?,
-    };
+    let listener = Listener { news: site.news.clone(), heard: None, _place: place.map_err(full)? };
     let stream = stream::unfold(listener, |mut listener| async move {
         let event = listener.next().await?;
         Some((Ok(event), listener))
@@ -109,10 +105,7 @@ impl Listener {
 
     /// The first thing that is new, which is then heard of.
     fn told(&mut self, now: News) -> Option<Event> {
-        let never = News {
-            version: u64::MAX,
-            ..News::default()
-        };
+        let never = News { version: u64::MAX, ..News::default() };
         let heard = self.heard.get_or_insert(never);
         let event = |name: &str, data: String| Some(Event::default().event(name).data(data));
         if heard.bytes != now.bytes {

@@ -23,11 +23,7 @@ pub(crate) struct Round {
 
 impl Round {
     pub fn new(RoundNeighbourhoods { round, found }: RoundNeighbourhoods) -> Round {
-        Round {
-            order: found.by_entropy(),
-            round,
-            found,
-        }
+        Round { order: found.by_entropy(), round, found }
     }
 }
 
@@ -63,11 +59,7 @@ pub(crate) async fn neighbourhoods(
     let found = &round.found;
     let n = round.order.len();
     let count = which.count.clamp(1, 200).min(n);
-    let at = if which.at.is_finite() {
-        which.at.clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
+    let at = if which.at.is_finite() { which.at.clamp(0.0, 1.0) } else { 0.0 };
     let from = (at * (n - count) as f64).round() as usize;
     let hoods: Vec<Value> = round.order[from..from + count]
         .iter()

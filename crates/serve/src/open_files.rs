@@ -13,10 +13,7 @@ pub(crate) fn room_for(connections: usize) -> usize {
     let now = getrlimit(Resource::Nofile);
     let most = now.maximum.unwrap_or(u64::MAX);
     let needed = (connections + OTHERS) as u64;
-    let wanted = Rlimit {
-        current: Some(needed.min(most)),
-        maximum: now.maximum,
-    };
+    let wanted = Rlimit { current: Some(needed.min(most)), maximum: now.maximum };
     let allowed = match now.current {
         None => return connections,
         Some(enough) if enough >= needed => enough,
@@ -42,9 +39,6 @@ mod tests {
         assert_eq!(room_for(8), 8);
         let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
         let many = room_for(1 << 40);
-        assert!(
-            most.is_none_or(|most| many as u64 <= most.max(16)),
-            "{many}"
-        );
+        assert!(most.is_none_or(|most| many as u64 <= most.max(16)), "{many}");
     }
 }

@@ -49,11 +49,7 @@ impl Original {
             return Err(OUTSIDE.into());
         }
         let stamp = parts.stamps.as_ref().map_or(0, |stamps| stamps[i]);
-        let link = Link {
-            folder,
-            names: &parts.names,
-            stamp,
-        };
+        let link = Link { folder, names: &parts.names, stamp };
         match named.canonicalize() {
             Ok(path) => Original::alone(&link, &named, path),
             Err(_) => Original::in_archive(&link, &named),
@@ -64,13 +60,7 @@ impl Original {
         let is_own = path == named || link.is_another_picture(&path);
         let may_be = |about: &Metadata| is_own || link.is_of(about.len(), about);
         let (file, about) = opened(&path, may_be)?;
-        Ok(Original {
-            length: about.len(),
-            written: about.modified().ok(),
-            path,
-            file,
-            start: 0,
-        })
+        Ok(Original { length: about.len(), written: about.modified().ok(), path, file, start: 0 })
     }
 
     fn in_archive(link: &Link, named: &Path) -> Result<Original, String> {
@@ -140,8 +130,7 @@ impl Link<'_> {
 /// Whether a path leads down from a folder, as far as can be told without following links.
 fn is_below(folder: &Path, path: &Path) -> bool {
     let down = |part: Component| matches!(part, Component::Normal(_));
-    path.strip_prefix(folder)
-        .is_ok_and(|rest| rest.components().all(down))
+    path.strip_prefix(folder).is_ok_and(|rest| rest.components().all(down))
 }
 
 /// Opens a file at a path without links. It is looked at before, since opening a device may do
@@ -178,10 +167,7 @@ mod tests {
     }
 
     fn opened_in(folder: &Path, name: &str, stamp: Option<u64>) -> Result<Original, String> {
-        let folder = IndexedFolder {
-            label: String::new(),
-            path: folder.canonicalize().unwrap(),
-        };
+        let folder = IndexedFolder { label: String::new(), path: folder.canonicalize().unwrap() };
         Original::open(&[folder], &parts(name, stamp), 0)
     }
 
@@ -208,19 +194,15 @@ mod tests {
         std::fs::write(blobs.join("more/x.png"), "another").unwrap();
         symlink("../blobs/3f9a", folder.join("a.png")).unwrap();
         symlink("../blobs/more", folder.join("more")).unwrap();
-        for (name, file, held) in [
-            ("a.png", "3f9a", "picture"),
-            ("more/x.png", "more/x.png", "another"),
-        ] {
+        for (name, file, held) in
+            [("a.png", "3f9a", "picture"), ("more/x.png", "more/x.png", "another")]
+        {
             let known = stamp(&blobs.join(file));
             let found = opened_in(&folder, name, Some(known)).unwrap();
             assert_eq!(content(found), held.as_bytes());
             // Of an index that does not know what it saw, or saw something else, no link leads out.
             for unknown in [None, Some(0), Some(known ^ 1)] {
-                assert!(
-                    opened_in(&folder, name, unknown).is_err(),
-                    "{name} {unknown:?}"
-                );
+                assert!(opened_in(&folder, name, unknown).is_err(), "{name} {unknown:?}");
             }
         }
         // The same link, now to another file of the same length.
@@ -266,10 +248,7 @@ mod tests {
                 }
                 true
             };
-            assert!(
-                opened(&root.join("in/sub/a.png"), swap).is_err(),
-                "{swapped}"
-            );
+            assert!(opened(&root.join("in/sub/a.png"), swap).is_err(), "{swapped}");
         }
     }
 

@@ -27,11 +27,7 @@ pub(crate) struct Paced<S> {
 
 impl<S: AsyncWrite + Unpin> Paced<S> {
     pub fn new(stream: S, patience: Duration) -> Self {
-        Paced {
-            stream,
-            patience,
-            slow: None,
-        }
+        Paced { stream, patience, slow: None }
     }
 
     /// Writes by `write`, and looks at what came of it.
@@ -125,9 +121,7 @@ mod tests {
     }
 
     fn run(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(test);
     }
 
@@ -164,9 +158,7 @@ mod tests {
                     write(&mut server).await.unwrap();
                 }
                 // What comes long after the last is not late.
-                std::future::poll_fn(|cx| Pin::new(&mut server).poll_flush(cx))
-                    .await
-                    .unwrap();
+                std::future::poll_fn(|cx| Pin::new(&mut server).poll_flush(cx)).await.unwrap();
                 sleep(2 * SHORT).await;
                 write(&mut server).await.unwrap();
             };

@@ -83,20 +83,14 @@ impl WatchedRun {
         Ok(Fresh {
             shelf,
             rounds: record.rounds,
-            model: ServedModel {
-                model,
-                look: Some((look, found)),
-            },
+            model: ServedModel { model, look: Some((look, found)) },
         })
     }
 
     /// What a model makes of the pictures now, for a run whose method remembers none.
     fn embedded(&self, model: &Model) -> Result<Embedding, ServeError> {
         let vectors = model.embed(&self.device, &self.train.pictures)?;
-        Ok(Embedding {
-            dim: vectors.dim(),
-            vectors: vectors.values().to_vec(),
-        })
+        Ok(Embedding { dim: vectors.dim(), vectors: vectors.values().to_vec() })
     }
 
     /// Shows every newer checkpoint until the other side of `end` is gone. One that cannot be read

@@ -135,18 +135,11 @@ impl Server {
     ) -> Result<Server, ServeError> {
         let host = options.host;
         if !host.is_loopback() && options.token.is_none() {
-            return Err(ServeError::Open {
-                host: host.to_string(),
-            });
+            return Err(ServeError::Open { host: host.to_string() });
         }
         // A token that is none is told of before the port is taken.
-        let session = |port| {
-            options
-                .token
-                .clone()
-                .map(|t| Session::new(t, port, options.https))
-                .transpose()
-        };
+        let session =
+            |port| options.token.clone().map(|t| Session::new(t, port, options.https)).transpose();
         session(options.port)?;
         let listener = listen(host, options.port)?;
         let address = listener.local_addr()?;
@@ -156,10 +149,7 @@ impl Server {
         Ok(Server {
             address,
             listener,
-            limits: Limits {
-                connections,
-                longest_header: options.longest_header,
-            },
+            limits: Limits { connections, longest_header: options.longest_header },
             threads,
             news: tell,
             site: Site {
@@ -243,67 +233,33 @@ fn listen(host: IpAddr, port: u16) -> Result<TcpListener, ServeError> {
     let name = host.to_string();
     open().map_err(|e: std::io::Error| match e.kind() {
         std::io::ErrorKind::AddrInUse => ServeError::Taken { host: name, port },
-        _ => ServeError::Listen {
-            host: name,
-            port,
-            reason: e.to_string(),
-        },
+        _ => ServeError::Listen { host: name, port, reason: e.to_string() },
     })
 }
 
 pub(crate) fn router(site: Arc<Site>) -> Router {
     let text = |kind: &'static str, body: &'static str| {
         get(move || async move {
-            (
-                [
-                    (header::CONTENT_TYPE, kind),
-                    (header::CACHE_CONTROL, "no-cache"),
-                ],
-                body,
-            )
+            ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], body)
         })
     };
     Router::new()
-        .route(
-            "/",
-            text("text/html; charset=utf-8", include_str!("page/index.html")),
-        )
+        .route("/", text("text/html; charset=utf-8", include_str!("page/index.html")))
         .route("/style.css", text("text/css", anchorhood_report::STYLE))
         .route("/app.css", text("text/css", include_str!("page/app.css")))
-        .route(
-            "/map.js",
-            text("text/javascript", anchorhood_report::MAP_SCRIPT),
-        )
-        .route(
-            "/app.js",
-            text("text/javascript", include_str!("page/app.js")),
-        )
-        .route(
-            "/selection.js",
-            text("text/javascript", include_str!("page/selection.js")),
-        )
-        .route(
-            "/lightbox.js",
-            text("text/javascript", include_str!("page/lightbox.js")),
-        )
-        .route(
-            "/views.js",
-            text("text/javascript", include_str!("page/views.js")),
-        )
-        .route(
-            "/api/openapi.json",
-            text("application/json", include_str!("openapi.json")),
-        )
+        .route("/map.js", text("text/javascript", anchorhood_report::MAP_SCRIPT))
+        .route("/app.js", text("text/javascript", include_str!("page/app.js")))
+        .route("/selection.js", text("text/javascript", include_str!("page/selection.js")))
+        .route("/lightbox.js", text("text/javascript", include_str!("page/lightbox.js")))
+        .route("/views.js", text("text/javascript", include_str!("page/views.js")))
+        .route("/api/openapi.json", text("application/json", include_str!("openapi.json")))
         .route("/api/run", get(api::run))
         .route("/api/pictures", get(api::pictures))
         .route("/api/picture/{id}", get(api::picture))
         .route("/api/picture/{id}/small", get(api::small))
         .route("/api/picture/{id}/large", get(api::large))
         .route("/api/picture/{id}/attention", get(api::attention))
-        .route(
-            "/api/search",
-            get(api::search_by_id).post(upload::search_by_upload),
-        )
+        .route("/api/search", get(api::search_by_id).post(upload::search_by_upload))
         .route("/api/neighbourhoods", get(neighbourhoods))
         .route("/api/filters", get(filters))
         .route("/api/clusters", get(clusters))

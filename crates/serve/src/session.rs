@@ -105,12 +105,7 @@ mod tests {
         let request = axum::http::Request::builder().uri(path);
         let add =
             |r: axum::http::request::Builder, (name, value): &(&str, &str)| r.header(*name, *value);
-        let (parts, ()) = head
-            .iter()
-            .fold(request, add)
-            .body(())
-            .unwrap()
-            .into_parts();
+        let (parts, ()) = head.iter().fold(request, add).body(()).unwrap().into_parts();
         let admitted = session.admit(&parts);
         let cookie = |c: HeaderValue| c.to_str().unwrap().to_string();
         admitted.map(|c| c.map(cookie)).map_err(|r| r.0.as_u16())
@@ -119,9 +114,7 @@ mod tests {
     #[test]
     fn the_cookie_stands_for_the_token_and_is_another() {
         let session = Session::new(TOKEN.into(), 80, false).unwrap();
-        let given = asked(&session, "/?token=open-sesame-open", &[])
-            .unwrap()
-            .unwrap();
+        let given = asked(&session, "/?token=open-sesame-open", &[]).unwrap().unwrap();
         assert!(!given.contains(TOKEN) && given.contains("HttpOnly; SameSite=Strict"));
         let cookie = given.split(';').next().unwrap();
         assert_eq!(asked(&session, "/", &[("Cookie", cookie)]), Ok(None));
@@ -130,10 +123,7 @@ mod tests {
         // Another server, or the same one started again, has another.
         let other = Session::new(TOKEN.into(), 80, false).unwrap();
         assert_eq!(asked(&other, "/", &[("Cookie", cookie)]), Err(401));
-        assert_eq!(
-            asked(&other, "/", &[("Cookie", "anchorhood_80=open-sesame-open")]),
-            Err(401)
-        );
+        assert_eq!(asked(&other, "/", &[("Cookie", "anchorhood_80=open-sesame-open")]), Err(401));
     }
 
     #[test]
@@ -149,15 +139,9 @@ mod tests {
     #[test]
     fn a_request_shows_one_token() {
         let session = Session::new(TOKEN.into(), 80, false).unwrap();
-        assert_eq!(
-            asked(&session, "/?token=wrong&token=open-sesame-open", &[]),
-            Err(401)
-        );
+        assert_eq!(asked(&session, "/?token=wrong&token=open-sesame-open", &[]), Err(401));
         let wrong = ("Authorization", "Bearer wrong");
-        assert_eq!(
-            asked(&session, "/?token=open-sesame-open", &[wrong]),
-            Err(401)
-        );
+        assert_eq!(asked(&session, "/?token=open-sesame-open", &[wrong]), Err(401));
         let right = ("Authorization", "Bearer open-sesame-open");
         assert_eq!(asked(&session, "/", &[right]), Ok(None));
         assert_eq!(asked(&session, "/", &[]), Err(401));
@@ -165,12 +149,7 @@ mod tests {
 
     #[test]
     fn tokens_that_are_none() {
-        for token in [
-            "",
-            "fifteen-letters",
-            "with spaces in it",
-            "späßchen-und-mehr",
-        ] {
+        for token in ["", "fifteen-letters", "with spaces in it", "späßchen-und-mehr"] {
             let refused = Session::new(token.into(), 80, false);
             assert!(matches!(refused, Err(ServeError::BadToken)), "{token}");
         }

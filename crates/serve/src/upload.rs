@@ -66,10 +66,7 @@ pub(crate) async fn search_by_upload(
         decoded(&bytes, most, by).map(|square| (square, held))
     });
     let (square, mut held) = square.await?.map_err(|(code, why)| {
-        Refusal(
-            code,
-            format!("this is not a picture that can be used: {why}"),
-        )
+        Refusal(code, format!("this is not a picture that can be used: {why}"))
     })?;
     // What the model is given waits for it, and may be more than what was sent.
     held.shrink(square.len());
@@ -111,10 +108,7 @@ fn acceptable(headers: &HeaderMap, largest: usize) -> Result<(), Refusal> {
 fn too_large(largest: usize) -> Refusal {
     Refusal(
         StatusCode::PAYLOAD_TOO_LARGE,
-        format!(
-            "the upload is larger than {} MB; send a smaller picture",
-            largest >> 20
-        ),
+        format!("the upload is larger than {} MB; send a smaller picture", largest >> 20),
     )
 }
 
@@ -137,10 +131,7 @@ async fn received(site: &Site, parts: &mut BodyDataStream) -> Result<Pieces, Ref
 async fn collected(site: &Site, parts: &mut BodyDataStream) -> Result<Pieces, Refusal> {
     let largest = site.largest_upload;
     // What was promised is a bound of what comes; without a promise the largest is.
-    let promised = parts
-        .size_hint()
-        .upper()
-        .map_or(largest, |most| most as usize);
+    let promised = parts.size_hint().upper().map_or(largest, |most| most as usize);
     let mut pieces = Pieces::new(&site.uploads, promised.min(largest));
     let still = |_| {
         Refusal(

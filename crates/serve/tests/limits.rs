@@ -34,9 +34,7 @@ const PATHS: [&str; 10] = [
 /// A server of one picture, whose model answers always the same, for as long as `visit` lasts.
 fn with_server(options: ServeOptions, visit: impl FnOnce(SocketAddr)) {
     let folder = tempfile::tempdir().unwrap();
-    RgbImage::new(4, 4)
-        .save(folder.path().join("a.png"))
-        .unwrap();
+    RgbImage::new(4, 4).save(folder.path().join("a.png")).unwrap();
     let parts = IndexParts {
         folder: folder.path().into(),
         names: vec!["a.png".into()],
@@ -100,9 +98,7 @@ fn begun(address: SocketAddr, length: usize, sent: usize) -> TcpStream {
 fn picture() -> Vec<u8> {
     let mut bytes = std::io::Cursor::new(vec![]);
     let picture = RgbImage::new(4, 4);
-    picture
-        .write_to(&mut bytes, image::ImageFormat::Png)
-        .unwrap();
+    picture.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
     bytes.into_inner()
 }
 
@@ -124,9 +120,7 @@ fn uploads_hold_so_much_together() {
         drop(promising);
         // Of six that send all but the last byte two can be held at most; some of the others are
         // told to come again.
-        let greedy: Vec<_> = (0..6)
-            .map(|_| begun(address, 512 * KB, 512 * KB - 1))
-            .collect();
+        let greedy: Vec<_> = (0..6).map(|_| begun(address, 512 * KB, 512 * KB - 1)).collect();
         let later = Instant::now() + Duration::from_secs(6);
         let mut refused = 0;
         for stream in &greedy {
@@ -147,10 +141,7 @@ fn uploads_hold_so_much_together() {
 
 #[test]
 fn what_is_too_long_is_refused_by_its_header() {
-    let options = ServeOptions {
-        largest_upload: 64 * KB,
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions { largest_upload: 64 * KB, ..ServeOptions::default() };
     with_server(options, |address| {
         let since = Instant::now();
         // Nothing of it was sent.
@@ -180,10 +171,7 @@ fn what_is_too_long_is_refused_by_its_header() {
 #[test]
 fn an_upload_by_drops_is_given_up() {
     let longest = Duration::from_millis(700);
-    let options = ServeOptions {
-        longest_upload: longest,
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions { longest_upload: longest, ..ServeOptions::default() };
     with_server(options, |address| {
         let (since, mut dripping) = (Instant::now(), begun(address, 1000, 1));
         dripping.set_nonblocking(true).unwrap();
@@ -191,11 +179,7 @@ fn an_upload_by_drops_is_given_up() {
             let _ = dripping.write(b"x");
             std::thread::sleep(longest / 10);
         }
-        assert!(
-            (longest..4 * longest).contains(&since.elapsed()),
-            "{:?}",
-            since.elapsed()
-        );
+        assert!((longest..4 * longest).contains(&since.elapsed()), "{:?}", since.elapsed());
         dripping.set_nonblocking(false).unwrap();
         assert_eq!(answer(&dripping).0, 408);
     });
@@ -203,10 +187,7 @@ fn an_upload_by_drops_is_given_up() {
 
 #[test]
 fn connections_are_so_many_at_most() {
-    let options = ServeOptions {
-        most_connections: 8,
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions { most_connections: 8, ..ServeOptions::default() };
     with_server(options, |address| {
         let mut kept: Vec<_> = (0..8).map(|_| connected(address)).collect();
         for stream in &kept {
@@ -219,9 +200,7 @@ fn connections_are_so_many_at_most() {
         later.set_read_timeout(short).unwrap();
         assert!(later.peek(&mut [0]).is_err(), "there is no place for it");
         kept.pop();
-        later
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
+        later.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         assert_eq!(answer(&later).0, 200);
     });
 }
@@ -247,10 +226,7 @@ fn pages_of_other_sites_are_refused() {
         assert_eq!(upload.0, 200);
         let link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
         assert_eq!(asked(&connected(address), "GET", "/", link, b"").0, 200);
-        for path in ["/", "/app.js", "/views.js", "/nothing"]
-            .iter()
-            .chain(&PATHS)
-        {
+        for path in ["/", "/app.js", "/views.js", "/nothing"].iter().chain(&PATHS) {
             let (_, header) = asked(&connected(address), "GET", path, "", b"");
             for told in [
                 "cross-origin-resource-policy: same-origin",
@@ -266,10 +242,7 @@ fn pages_of_other_sites_are_refused() {
 
 #[test]
 fn nothing_is_told_without_the_token() {
-    let options = ServeOptions {
-        token: Some(TOKEN.into()),
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions { token: Some(TOKEN.into()), ..ServeOptions::default() };
     with_server(options, |address| {
         for path in PATHS {
             assert_eq!(asked(&connected(address), "GET", path, "", b"").0, 401);
@@ -301,10 +274,7 @@ fn what_makes_no_sense_is_a_sentence_or_the_nearest_that_does() {
             ("/api/outliers?from=-1", 400),
             ("/api/pictures?folder=../..&label=x", 200),
             ("/api/pictures?folder=%FF", 200),
-            (
-                "/api/pictures?from=18446744073709551615&step=18446744073709551615",
-                200,
-            ),
+            ("/api/pictures?from=18446744073709551615&step=18446744073709551615", 200),
             ("/api/search?id=0&folder=/etc", 200),
         ] {
             let (got, header) = asked(&connected(address), "GET", path, "", b"");
@@ -316,11 +286,7 @@ fn what_makes_no_sense_is_a_sentence_or_the_nearest_that_does() {
 #[test]
 fn a_picture_that_the_browser_has_is_not_sent_again() {
     with_server(ServeOptions::default(), |address| {
-        for path in [
-            "/api/picture/0",
-            "/api/picture/0/small",
-            "/api/picture/0/large",
-        ] {
+        for path in ["/api/picture/0", "/api/picture/0/small", "/api/picture/0/large"] {
             let (code, header) = asked(&connected(address), "GET", path, "", b"");
             assert!(code == 200 && header.contains("cache-control: private, no-cache"));
             let tag = header.split("etag: ").nth(1).unwrap();

@@ -33,11 +33,7 @@ fn shelf() -> Catalog {
 /// A server that is in a hurry, for as long as `visit` lasts.
 fn with_server(visit: impl FnOnce(SocketAddr)) {
     let run = tempfile::tempdir().unwrap();
-    let options = ServeOptions {
-        port: 0,
-        longest_header: LIMIT,
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions { port: 0, longest_header: LIMIT, ..ServeOptions::default() };
     let (asker, _queue) = inference_queue(8);
     let (stop, folder) = (Stop::default(), Some(run.path().to_path_buf()));
     let server = Server::bind(&options, shelf(), vec![], folder, Some(asker), stop.clone());
@@ -102,10 +98,7 @@ fn whoever_has_asked_is_not_hurried() {
         // One connection for several questions, each within the limit, all of them beyond it.
         let kept = connected(address, "");
         // News go on while there are any; an upload that moves is not a header.
-        let news = connected(
-            address,
-            "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        );
+        let news = connected(address, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let upload = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\n";
         let upload = connected(address, upload);
         assert!(header(&news).contains("text/event-stream"));

@@ -35,11 +35,8 @@ fn listeners_take_no_threads() {
     };
     let index = PictureIndex::from_parts(Path::new("streams.index"), parts).unwrap();
     let shelf = Catalog::of_index("streams".into(), index, None).unwrap();
-    let options = ServeOptions {
-        port: 0,
-        most_connections: 2 * LISTENERS,
-        ..ServeOptions::default()
-    };
+    let options =
+        ServeOptions { port: 0, most_connections: 2 * LISTENERS, ..ServeOptions::default() };
     let (stop, folder) = (Stop::default(), Some(run.path().to_path_buf()));
     let server = Server::bind(&options, shelf, vec![], folder, None, stop.clone()).unwrap();
     let address = server.address();
@@ -76,11 +73,7 @@ fn heard(mut stream: &TcpStream, what: &str) {
     let (mut said, mut some) = (vec![], [0; 256]);
     while !String::from_utf8_lossy(&said).contains(what) {
         let read = stream.read(&mut some).unwrap_or(0);
-        assert!(
-            read > 0,
-            "{what:?} is not in {:?}",
-            String::from_utf8_lossy(&said)
-        );
+        assert!(read > 0, "{what:?} is not in {:?}", String::from_utf8_lossy(&said));
         said.extend_from_slice(&some[..read]);
     }
 }

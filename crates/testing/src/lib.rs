@@ -122,9 +122,6 @@ mod tests {
         let name = test_name();
         let expected = "anchorhood_testing::tests::a_test_knows_its_name";
         // With one thread for all tests, theirs is the program's.
-        assert!(
-            name == expected || name == "anchorhood_testing::main",
-            "{name}"
-        );
+        assert!(name == expected || name == "anchorhood_testing::main", "{name}");
     }
 }

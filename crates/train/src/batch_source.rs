@@ -110,10 +110,7 @@ struct Loaded(Loader);
 impl HostBatches for Loaded {
     fn next(&mut self) -> Option<HostBatch> {
         let batch = self.0.next()?;
-        Some(HostBatch {
-            indices: batch.indices,
-            pixels: batch.pixels,
-        })
+        Some(HostBatch { indices: batch.indices, pixels: batch.pixels })
     }
 
     fn recycle(&mut self, batch: HostBatch) {
@@ -127,11 +124,7 @@ impl HostBatches for Loaded {
 
 /// The kernel by which a GPU makes batches.
 pub(crate) fn augmentation_kernel() -> BatchKernel {
-    BatchKernel {
-        source: kernel::SOURCE,
-        name: kernel::NAME,
-        threads: kernel::THREADS,
-    }
+    BatchKernel { source: kernel::SOURCE, name: kernel::NAME, threads: kernel::THREADS }
 }
 
 /// The bytes of some items, one after the other.

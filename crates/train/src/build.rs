@@ -34,9 +34,7 @@ pub fn build_method(
             check_shares(device, config, &set)?;
             let graph = embedding_graph(config, set.pictures.height())?;
             let labels = data.train.labels.as_ref();
-            let labels = labels.ok_or_else(|| TrainError::NoLabels {
-                data: data.name.clone(),
-            })?;
+            let labels = labels.ok_or_else(|| TrainError::NoLabels { data: data.name.clone() })?;
             check_room_of(device, config, &set, &graph)?;
             let labels: Vec<u32> = (0..set.pictures.len()).map(|i| labels.get(i)).collect();
             let setup = config.setup(device, &graph, &set);
@@ -74,9 +72,7 @@ pub fn build_unlabelled(
         MethodChoice::Context => Box::new(context(setup, projector.width)?),
         MethodChoice::BiGan => Box::new(BiGan::new(setup, projector.features, projector.width)?),
         MethodChoice::Supervised => {
-            return Err(TrainError::NoLabels {
-                data: set.name.clone(),
-            });
+            return Err(TrainError::NoLabels { data: set.name.clone() });
         }
     })
 }
@@ -94,10 +90,9 @@ pub(crate) fn memory_bytes(config: &RunConfig, setup: &Setup) -> Result<(usize, 
         MethodChoice::And | MethodChoice::Instance => {
             (encoder()?, remembered(config.network.features))
         }
-        MethodChoice::Anchorhood => (
-            config.anchorhood().memory_bytes(setup)?,
-            remembered(m.projector_features),
-        ),
+        MethodChoice::Anchorhood => {
+            (config.anchorhood().memory_bytes(setup)?, remembered(m.projector_features))
+        }
         MethodChoice::SimClr => (m.simclr().memory_bytes(setup)?, 0),
         MethodChoice::SimSiam => (m.simsiam().memory_bytes(setup)?, 0),
         MethodChoice::Byol => (m.byol().memory_bytes(setup)?, 0),

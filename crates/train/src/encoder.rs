@@ -91,10 +91,7 @@ impl Encoder {
         keep: Vec<NodeId>,
         seed: u64,
     ) -> Result<(Network, Option<String>), TrainError> {
-        let options = NetworkOptions {
-            keep,
-            ..NetworkOptions::new(self.config.training.batch)
-        };
+        let options = NetworkOptions { keep, ..NetworkOptions::new(self.config.training.batch) };
         if let EncoderSource::Checkpoint(c) = &self.source {
             check_weights(graph, &c.weights, &self.path)?;
         }
@@ -114,10 +111,7 @@ impl Encoder {
     }
 
     fn misfit(&self, source: WeightsError) -> TrainError {
-        TrainError::Weights {
-            path: self.path.clone(),
-            source,
-        }
+        TrainError::Weights { path: self.path.clone(), source }
     }
 
     /// Whether its weights have no last layer of the size that is wanted.

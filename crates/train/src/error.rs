@@ -299,10 +299,7 @@ fn time(seconds: f64) -> String {
 
 impl TrainError {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
-        TrainError::Io {
-            path: path.into(),
-            source,
-        }
+        TrainError::Io { path: path.into(), source }
     }
 
     /// Whether the user asked for something that cannot be, rather than something having failed.

@@ -344,13 +344,7 @@ mod tests {
     fn an_evaluation_is_one_flat_object() {
         let event = Event::Evaluated(Evaluated {
             subject: Subject::Trained { round: 1, epoch: 4 },
-            accuracy: Accuracy {
-                top1: 0.5,
-                top5: None,
-                n: 10,
-                k: 3,
-                temperature: 0.07,
-            },
+            accuracy: Accuracy { top1: 0.5, top5: None, n: 10, k: 3, temperature: 0.07 },
             seconds: 0.25,
         });
         let text = serde_json::to_string(&event).unwrap();

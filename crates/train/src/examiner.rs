@@ -210,12 +210,7 @@ impl Examiner for Labelled {
         let here = [c.consistent_anchors, c.anchors, c.consistent_pairs, c.pairs];
         let of_all = sums(self.device.communicator(), here.map(|n| n as f64))?;
         let [consistent_anchors, anchors, consistent_pairs, pairs] = of_all.map(|n| n as usize);
-        Ok(Some(ConsistencyFigure {
-            consistent_anchors,
-            anchors,
-            consistent_pairs,
-            pairs,
-        }))
+        Ok(Some(ConsistencyFigure { consistent_anchors, anchors, consistent_pairs, pairs }))
     }
 }
 

@@ -8,18 +8,11 @@ use crate::{Checkpoint, Head, InputForm, Position, Preset, Slot, Standing, Tenso
 
 /// A tensor of a name.
 pub fn tensor(name: &str, shape: Vec<usize>, values: Vec<f32>) -> Tensor {
-    Tensor {
-        name: name.into(),
-        shape,
-        values,
-    }
+    Tensor { name: name.into(), shape, values }
 }
 
 fn slot(name: &str, tensors: Vec<Tensor>) -> Slot {
-    Slot {
-        name: name.into(),
-        tensors,
-    }
+    Slot { name: name.into(), tensors }
 }
 
 /// One that has everything a checkpoint can have, heads included.
@@ -29,11 +22,7 @@ pub fn small_checkpoint() -> Checkpoint {
     Checkpoint {
         config,
         standing: Standing {
-            position: Position {
-                round: 1,
-                epoch: 2,
-                batch: 3,
-            },
+            position: Position { round: 1, epoch: 2, batch: 3 },
             loss_sum: 0.1 + 0.2,
             last_loss: Some(1.0 / 3.0),
             seconds: 0.1 + 0.7,
@@ -44,21 +33,13 @@ pub fn small_checkpoint() -> Checkpoint {
         program: "0.0.0".into(),
         method: "and".into(),
         judged_layer: "normalise".into(),
-        input: InputForm {
-            version: 1,
-            size: 32,
-            mean: [0.1, 0.2, 0.3],
-            std: [0.4, 0.5, 0.6],
-        },
+        input: InputForm { version: 1, size: 32, mean: [0.1, 0.2, 0.3], std: [0.4, 0.5, 0.6] },
         rows: [0, 3],
         weights: vec![
             tensor("z", vec![2, 2], vec![0.0, -0.0, f32::MIN_POSITIVE, 1e30]),
             tensor("a", vec![1], vec![f32::MAX]),
         ],
-        slots: vec![slot(
-            "momentum",
-            vec![tensor("z", vec![2, 2], vec![1.0, 2.0, 3.0, 4.0])],
-        )],
+        slots: vec![slot("momentum", vec![tensor("z", vec![2, 2], vec![1.0, 2.0, 3.0, 4.0])])],
         heads: vec![Head {
             namespace: "projector".into(),
             weights: vec![tensor("z", vec![1], vec![0.25])],

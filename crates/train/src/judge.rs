@@ -33,9 +33,7 @@ pub fn judge(
     data: &Dataset,
 ) -> Result<Judgement, TrainError> {
     // An examiner of labelled pictures always has an answer.
-    let none = || TrainError::NoLabels {
-        data: data.name.clone(),
-    };
+    let none = || TrainError::NoLabels { data: data.name.clone() };
     let examiner = Labelled::of(data, &config.evaluation, device).ok_or_else(none)?;
     let (mean, std) = (checkpoint.input.mean, checkpoint.input.std);
     let mut examiner = examiner.normalised_by(mean, std);
@@ -75,9 +73,5 @@ pub fn judge(
         None => None,
     };
     let trained = examiner.network(&mut network, bank.as_ref(), None)?;
-    Ok(Judgement {
-        raw_pixels,
-        untrained,
-        trained: trained.ok_or_else(none)?,
-    })
+    Ok(Judgement { raw_pixels, untrained, trained: trained.ok_or_else(none)? })
 }

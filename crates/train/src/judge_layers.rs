@@ -77,9 +77,8 @@ pub fn labelled_for<'a>(
     encoder: &Encoder,
     data: &'a Dataset,
 ) -> Result<LabelledPictures<'a>, TrainError> {
-    let labelled = LabelledPictures::of(data).ok_or_else(|| TrainError::NoLabels {
-        data: data.name.clone(),
-    })?;
+    let labelled = LabelledPictures::of(data)
+        .ok_or_else(|| TrainError::NoLabels { data: data.name.clone() })?;
     Ok(labelled.normalised_by(encoder.mean_and_std(data)))
 }
 
@@ -193,19 +192,10 @@ impl Judge<'_> {
         options: &LinearOptions,
         seed: u64,
     ) -> Result<Accuracies, TrainError> {
-        let options = LinearOptions {
-            seed,
-            ..options.clone()
-        };
+        let options = LinearOptions { seed, ..options.clone() };
         let epochs = options.epochs;
         let result = set.classify(&options, &|epoch, loss| {
-            (self.progress)(LayerProgress::Probing {
-                layer,
-                seed,
-                epoch,
-                epochs,
-                loss,
-            });
+            (self.progress)(LayerProgress::Probing { layer, seed, epoch, epochs, loss });
         })?;
         Ok((result.top1, result.top5))
     }
@@ -217,9 +207,7 @@ impl Judge<'_> {
         seed: u64,
         values: &mut usize,
     ) -> Result<LayerRows, TrainError> {
-        let made = self
-            .encoder
-            .network(self.device, self.graph, vec![node], seed)?;
+        let made = self.encoder.network(self.device, self.graph, vec![node], seed)?;
         let (mut network, said) = made;
         self.note = self.note.take().or(said);
         let tell = |done, total| (self.progress)(LayerProgress::Extracting { layer, done, total });

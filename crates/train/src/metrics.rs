@@ -106,11 +106,7 @@ mod tests {
         let whole = disk.read(path).unwrap();
         let mut zeros = whole.clone();
         zeros[first as usize + 3..].fill(0);
-        for damaged in [
-            &whole[..bytes as usize - 5],
-            &whole[..first as usize],
-            &zeros,
-        ] {
+        for damaged in [&whole[..bytes as usize - 5], &whole[..first as usize], &zeros] {
             disk.truncate(path, 0).unwrap();
             disk.append(path).unwrap().write_all(damaged).unwrap();
             let mut metrics = Metrics::open(disk.shared(), path).unwrap();

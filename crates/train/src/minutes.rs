@@ -48,12 +48,7 @@ impl TimeBudget {
     /// So many seconds from some time on, with nothing to come after training. Steps are timed for
     /// a fiftieth of the time, and no longer than it takes to know them.
     pub fn new(seconds: f64, since: Instant) -> TimeBudget {
-        TimeBudget {
-            seconds,
-            since,
-            afterwards: 0.0,
-            timing: (0.02 * seconds).clamp(0.5, 5.0),
-        }
+        TimeBudget { seconds, since, afterwards: 0.0, timing: (0.02 * seconds).clamp(0.5, 5.0) }
     }
 
     /// What is left to a run that begins now.
@@ -414,10 +409,7 @@ mod tests {
     }
 
     fn budget(seconds: f64) -> TimeBudget {
-        TimeBudget {
-            afterwards: 1.0,
-            ..TimeBudget::new(seconds, Instant::now())
-        }
+        TimeBudget { afterwards: 1.0, ..TimeBudget::new(seconds, Instant::now()) }
     }
 
     fn fitted(config: &RunConfig, seconds: f64) -> Result<RunConfig, TrainError> {
@@ -432,10 +424,7 @@ mod tests {
         let took = |epochs| measured().costs.of(&fitted.with_epochs(epochs));
         let epochs = fitted.training.epochs;
         assert_eq!(took(10), 3.0 * (10.0 * 2.0 + 5.0) + 2.0 * 5.0);
-        assert!(
-            took(epochs) <= 300.0 && took(epochs + 1) > 290.0,
-            "{epochs}"
-        );
+        assert!(took(epochs) <= 300.0 && took(epochs + 1) > 290.0, "{epochs}");
     }
 
     /// Rounds of a few epochs each leave much of a short time unused, where one schedule spans them

@@ -96,14 +96,7 @@ mod tests {
             seen.push((at.round, at.epoch, at.epochs_before(3)));
             at = at.next_epoch(3);
         }
-        let expected = [
-            (0, 0, 0),
-            (0, 1, 1),
-            (0, 2, 2),
-            (1, 0, 3),
-            (1, 1, 4),
-            (1, 2, 5),
-        ];
+        let expected = [(0, 0, 0), (0, 1, 1), (0, 2, 2), (1, 0, 3), (1, 1, 4), (1, 2, 5)];
         assert_eq!(seen, expected);
     }
 }

@@ -46,9 +46,7 @@ impl Pretrained {
     pub fn begin(&self, mut config: RunConfig) -> RunConfig {
         for (name, value) in self.decides() {
             let setting = Setting::named(name).expect("it decides about settings there are");
-            setting
-                .set(&mut config, &value)
-                .expect("a model has values that settings can have");
+            setting.set(&mut config, &value).expect("a model has values that settings can have");
         }
         let larger = self.embed_size != self.input.size;
         config.data.embed_size = larger.then_some(self.embed_size);
@@ -79,10 +77,7 @@ impl Pretrained {
         [
             ("training.from", self.name.clone()),
             ("training.from_fingerprint", self.fingerprint.clone()),
-            (
-                "network.architecture",
-                self.network.architecture.to_string(),
-            ),
+            ("network.architecture", self.network.architecture.to_string()),
             ("network.width", self.network.width.to_string()),
             ("network.stem", self.network.stem.to_string()),
             ("network.colours", self.network.colours.to_string()),
@@ -110,13 +105,11 @@ impl Pretrained {
     fn values_of(&self, parameter: &Parameter) -> Result<&[f32], TrainError> {
         let same = |t: &&Tensor| t.name == parameter.name && t.shape == parameter.shape;
         let found = self.weights.iter().find(same);
-        found
-            .map(|t| &t.values[..])
-            .ok_or_else(|| TrainError::LacksTensor {
-                model: self.name.clone(),
-                tensor: parameter.name.clone(),
-                shape: parameter.shape.clone(),
-            })
+        found.map(|t| &t.values[..]).ok_or_else(|| TrainError::LacksTensor {
+            model: self.name.clone(),
+            tensor: parameter.name.clone(),
+            shape: parameter.shape.clone(),
+        })
     }
 
     /// The model itself on a device, to be judged before anything is trained.
@@ -148,11 +141,7 @@ pub(crate) fn set_groups(
     let frozen = 0..(config.training.freeze_epochs * batches) as u64;
     network.regroup(&|p| match is_fresh(p) {
         true => groups(p),
-        false => ParameterGroup {
-            frozen: frozen.clone().into(),
-            rate_factor,
-            ..groups(p)
-        },
+        false => ParameterGroup { frozen: frozen.clone().into(), rate_factor, ..groups(p) },
     })
 }
 
@@ -170,12 +159,7 @@ mod tests {
         Pretrained {
             name: "a model".into(),
             network: config.network.clone(),
-            input: InputForm {
-                version: InputForm::VERSION,
-                size: 32,
-                mean,
-                std,
-            },
+            input: InputForm { version: InputForm::VERSION, size: 32, mean, std },
             embed_size: 40,
             weights: vec![],
             graph: judged_graph(&graph, &layer).unwrap(),
@@ -192,10 +176,7 @@ mod tests {
         assert_eq!(config.data.normalisation(), Some(IMAGENET));
         assert_eq!(config.training.freeze_epochs, 1);
         assert_eq!(config.training.from_rate, RATE);
-        assert_eq!(
-            config.training.learning_rate,
-            scratch.training.learning_rate
-        );
+        assert_eq!(config.training.learning_rate, scratch.training.learning_rate);
         config.check().unwrap();
         model(8).check(&config).unwrap();
         let read = RunConfig::from_toml(&config.to_toml(), "a test").unwrap();

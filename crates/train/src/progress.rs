@@ -16,10 +16,7 @@ impl Pace {
     const MOST: usize = 256;
 
     pub fn new() -> Self {
-        Pace {
-            steps: 1,
-            since: Instant::now(),
-        }
+        Pace { steps: 1, since: Instant::now() }
     }
 
     /// How many to ask for now.
@@ -50,11 +47,7 @@ impl Report {
     const EVERY: f64 = 0.1;
 
     pub fn new(batch: usize) -> Self {
-        Report {
-            since: Instant::now(),
-            batch,
-            seconds_per_batch: None,
-        }
+        Report { since: Instant::now(), batch, seconds_per_batch: None }
     }
 
     pub fn due(
@@ -70,9 +63,7 @@ impl Report {
             return None;
         }
         let now = seconds / (at.batch - self.batch).max(1) as f64;
-        let smooth = self
-            .seconds_per_batch
-            .map_or(now, |old| 0.8 * old + 0.2 * now);
+        let smooth = self.seconds_per_batch.map_or(now, |old| 0.8 * old + 0.2 * now);
         self.seconds_per_batch = Some(smooth);
         self.since = Instant::now();
         self.batch = at.batch;

@@ -18,12 +18,7 @@ pub fn check_room(
     rows: usize,
 ) -> Result<(), Error> {
     match device.is_host() {
-        true => within(
-            host_memory(),
-            options.batch,
-            rows,
-            &of_network(graph, options),
-        ),
+        true => within(host_memory(), options.batch, rows, &of_network(graph, options)),
         false => Ok(()),
     }
 }
@@ -81,9 +76,9 @@ fn within(
     let one = of_batch(1)?;
     let each = network.saturating_sub(one) / (batch - 1).max(1);
     let fits = match network <= free {
-        true => Fits::Rows {
-            percent: ((free - network) as u128 * 100 / rows.max(1) as u128) as u8,
-        },
+        true => {
+            Fits::Rows { percent: ((free - network) as u128 * 100 / rows.max(1) as u128) as u8 }
+        }
         false => Fits::Batch {
             pictures: match free.checked_sub(one.saturating_add(rows)) {
                 Some(left) => 1 + left / each.max(1),
@@ -125,13 +120,10 @@ mod tests {
     fn what_is_estimated_is_what_a_network_takes() {
         let config = Preset::Quick.config("shapes");
         let graph = embedding_graph(&config, 32).unwrap();
-        for optimiser in [
-            anchorhood_engine::Optimiser::sgd(),
-            anchorhood_engine::Optimiser::adam_w(),
-        ] {
-            let options = NetworkOptions::new(32)
-                .with_passes(2)
-                .with_optimiser(optimiser);
+        for optimiser in
+            [anchorhood_engine::Optimiser::sgd(), anchorhood_engine::Optimiser::adam_w()]
+        {
+            let options = NetworkOptions::new(32).with_passes(2).with_optimiser(optimiser);
             let estimate = options.memory_bytes(&graph).unwrap() as f64;
             let network = Device::cpu(1).network(&graph, &options).unwrap();
             let ratio = network.memory_bytes() as f64 / estimate;
@@ -206,27 +198,16 @@ mod tests {
         let mut config = Preset::Quick.config("shapes");
         assert_eq!(refused(&config, 1 << 30, 1 << 20), None);
         let (_, fits) = refused(&config, 1 << 30, 2 << 30).unwrap();
-        assert!(
-            matches!(fits, Some(Fits::Rows { percent: 40..=50 })),
-            "{fits:?}"
-        );
+        assert!(matches!(fits, Some(Fits::Rows { percent: 40..=50 })), "{fits:?}");
         config.training.batch = 1 << 20;
         let (_, fits) = refused(&config, 1 << 30, 0).unwrap();
-        let Some(Fits::Batch { pictures, .. }) = fits else {
-            panic!("{fits:?}")
-        };
+        let Some(Fits::Batch { pictures, .. }) = fits else { panic!("{fits:?}") };
         config.training.batch = pictures;
         assert_eq!(refused(&config, 1 << 30, 0), None, "a batch of {pictures}");
         config.network.width = 4096;
         config.training.batch = 32;
         let (asked, fits) = refused(&config, 20 << 30, 0).unwrap();
         assert!(asked > 100 << 30, "{asked}");
-        assert_eq!(
-            fits,
-            Some(Fits::Batch {
-                pictures: 0,
-                halved: false
-            })
-        );
+        assert_eq!(fits, Some(Fits::Batch { pictures: 0, halved: false }));
     }
 }

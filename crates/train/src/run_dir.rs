@@ -51,10 +51,9 @@ impl RunDir {
         let placed = disk.create_folders(runs);
         placed.map_err(|e| TrainError::io(runs, e))?;
         place(&*disk, &path, &config).map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => TrainError::RunExists {
-                path: path.clone(),
-                name: name.into(),
-            },
+            io::ErrorKind::AlreadyExists => {
+                TrainError::RunExists { path: path.clone(), name: name.into() }
+            }
             _ => TrainError::io(&path, e),
         })?;
         RunDir::hold(disk, path, config)
@@ -103,23 +102,13 @@ impl RunDir {
             return Err(TrainError::Busy { path });
         };
         let metrics = Metrics::open(disk.clone(), &path.join("metrics.jsonl"))?;
-        Ok(RunDir {
-            disk,
-            path,
-            config,
-            writing: Some((metrics, held)),
-        })
+        Ok(RunDir { disk, path, config, writing: Some((metrics, held)) })
     }
 
     /// A run that another process writes, with which this one trains: checkpoints are read from its
     /// folder, if it has any yet, and nothing is written.
     pub fn follow(path: &Path, config: &RunConfig) -> RunDir {
-        RunDir {
-            disk: Disk::shared(),
-            path: path.into(),
-            config: config.clone(),
-            writing: None,
-        }
+        RunDir { disk: Disk::shared(), path: path.into(), config: config.clone(), writing: None }
     }
 
     /// Whether this process writes it.
@@ -153,10 +142,9 @@ impl RunDir {
     pub(crate) fn name_method(&mut self, name: &str) -> Result<(), TrainError> {
         match &self.config.method.own {
             Some(own) if own == name => Ok(()),
-            Some(own) => Err(TrainError::OwnMethod {
-                own: own.clone(),
-                brought: Some(name.into()),
-            }),
+            Some(own) => {
+                Err(TrainError::OwnMethod { own: own.clone(), brought: Some(name.into()) })
+            }
             // Begun before names were written down, or by a known method: its checkpoint says by
             // which.
             None if self.disk.exists(&self.checkpoint("last")) => Ok(()),

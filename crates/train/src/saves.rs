@@ -18,8 +18,7 @@ pub(crate) struct Saves {
 impl Saves {
     /// Whether it is time for another one.
     pub(crate) fn due(&self) -> bool {
-        self.last
-            .is_none_or(|(at, took)| at.elapsed() >= pause_after(took))
+        self.last.is_none_or(|(at, took)| at.elapsed() >= pause_after(took))
     }
 
     /// One was written, begun at this time.
@@ -48,9 +47,6 @@ mod tests {
     #[test]
     fn what_takes_long_is_written_seldom() {
         assert_eq!(pause_after(Duration::from_millis(150)), LEAST);
-        assert_eq!(
-            pause_after(Duration::from_secs(2)),
-            Duration::from_secs(120)
-        );
+        assert_eq!(pause_after(Duration::from_secs(2)), Duration::from_secs(120));
     }
 }

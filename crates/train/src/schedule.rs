@@ -36,10 +36,7 @@ impl TrainingConfig {
     /// The epoch in its schedule, and how many that has.
     fn place(&self, at: Position) -> (usize, usize) {
         match self.one_schedule {
-            true => (
-                at.epochs_before(self.epochs),
-                (self.rounds + 1) * self.epochs,
-            ),
+            true => (at.epochs_before(self.epochs), (self.rounds + 1) * self.epochs),
             false => (at.epoch, self.epochs),
         }
     }
@@ -72,10 +69,7 @@ mod tests {
     use crate::{Position, Preset, ScheduleChoice, TrainingConfig};
 
     fn rate(training: &TrainingConfig, epoch: usize) -> f64 {
-        training.rate_at(Position {
-            epoch,
-            ..Position::default()
-        })
+        training.rate_at(Position { epoch, ..Position::default() })
     }
 
     #[test]
@@ -91,9 +85,8 @@ mod tests {
     fn milestones_scale_with_the_epochs() {
         let mut training = Preset::Paper.config("cifar10").training;
         training.epochs = 5;
-        let falls: Vec<bool> = (1..5)
-            .map(|e| rate(&training, e) < rate(&training, e - 1))
-            .collect();
+        let falls: Vec<bool> =
+            (1..5).map(|e| rate(&training, e) < rate(&training, e - 1)).collect();
         assert_eq!(falls, [false, false, true, true]);
     }
 
@@ -109,10 +102,7 @@ mod tests {
         let mut training = Preset::Paper.config("cifar10").training;
         training.schedule = ScheduleChoice::Cosine;
         (training.rounds, training.epochs, training.warm_up) = (0, 10, 2.0);
-        let at = |epoch| Position {
-            epoch,
-            ..Position::default()
-        };
+        let at = |epoch| Position { epoch, ..Position::default() };
         let all: Vec<f32> = (0..10).flat_map(|e| training.rates(at(e), 4)).collect();
         assert_eq!(all[0], 0.0);
         assert!((all[4] - 0.015).abs() < 1e-8, "half way up after one epoch");
@@ -140,10 +130,7 @@ mod tests {
     fn one_schedule_spans_the_rounds() {
         let mut training = Preset::Paper.config("cifar10").training;
         (training.rounds, training.epochs, training.one_schedule) = (4, 2, true);
-        let at = |round| Position {
-            round,
-            ..Position::default()
-        };
+        let at = |round| Position { round, ..Position::default() };
         assert_eq!(training.rate_at(at(2)), 0.03);
         assert!((training.rate_at(at(3)) - 0.003).abs() < 1e-12);
         training.one_schedule = false;

@@ -85,12 +85,7 @@ fn write(disk: &dyn FileSystem, path: &Path, seen: &Seen) -> Result<(), TrainErr
             .map(|(name, value)| (name.into(), value.into()))
             .into(),
         clock: String::new(),
-        tensors: vec![NamedTensor::new(
-            "checksums",
-            Dtype::U32,
-            &[seen.sums.len()],
-            &bytes,
-        )],
+        tensors: vec![NamedTensor::new("checksums", Dtype::U32, &[seen.sums.len()], &bytes)],
     };
     anchorhood_files::write(&container, path, disk).map_err(|error| match error {
         FileError::Io { path, source } => TrainError::Io { path, source },
@@ -100,10 +95,7 @@ fn write(disk: &dyn FileSystem, path: &Path, seen: &Seen) -> Result<(), TrainErr
 
 fn read(disk: &dyn FileSystem, path: &Path) -> Result<Seen, FileError> {
     let file = OpenContainer::open(path, disk)?;
-    let bad = |reason: &str| FileError::Content {
-        path: path.into(),
-        reason: reason.into(),
-    };
+    let bad = |reason: &str| FileError::Content { path: path.into(), reason: reason.into() };
     let field = |name: &str| file.metadata().get(name).map(String::as_str);
     if field("format") != Some(FORMAT) {
         return Err(bad("it does not hold checksums of pictures"));
@@ -145,17 +137,11 @@ mod tests {
     fn two_pictures_that_changed_places_are_named() {
         let run = tempfile::tempdir().unwrap();
         keep(&Disk, run.path(), &split(&[1, 2, 3, 4])).unwrap();
-        assert_eq!(
-            recognise(&Disk, run.path(), &split(&[1, 2, 3, 4])).unwrap(),
-            None
-        );
+        assert_eq!(recognise(&Disk, run.path(), &split(&[1, 2, 3, 4])).unwrap(), None);
         let error = recognise(&Disk, run.path(), &split(&[1, 3, 2, 4])).unwrap_err();
         assert!(error.is_usage());
         let said = error.to_string();
-        assert!(
-            said.contains("2 of 4") && said.contains("1.png, 2.png"),
-            "{said}"
-        );
+        assert!(said.contains("2 of 4") && said.contains("1.png, 2.png"), "{said}");
     }
 
     #[test]

@@ -171,23 +171,11 @@ pub(crate) fn label_free_of_first(
     let mut found = [0.0; 5];
     if together.is_first() {
         let f = judge()?;
-        found = [
-            f.pictures as f64,
-            f.agreement,
-            f.found,
-            f.effective_rank,
-            f.uniformity,
-        ];
+        found = [f.pictures as f64, f.agreement, f.found, f.effective_rank, f.uniformity];
     }
     together.broadcast(&mut found, 0)?;
     let [pictures, agreement, found, effective_rank, uniformity] = found;
-    Ok(LabelFree {
-        pictures: pictures as usize,
-        agreement,
-        found,
-        effective_rank,
-        uniformity,
-    })
+    Ok(LabelFree { pictures: pictures as usize, agreement, found, effective_rank, uniformity })
 }
 
 #[cfg(test)]
@@ -208,22 +196,10 @@ mod tests {
         let of = |version, pictures, is_host| facts_of(version, pictures, is_host, &config);
         assert_eq!(said(of("0.1.0", [100, 10], true)), None);
         for (other, expected) in [
-            (
-                of("0.2.0", [100, 10], true),
-                "version: 0.1.0 on rank 0, 0.2.0 on rank 2",
-            ),
-            (
-                of("0.1.0", [99, 10], true),
-                "pictures to train on: 100 on rank 0, 99 on rank 2",
-            ),
-            (
-                of("0.1.0", [100, 9], true),
-                "pictures to test on: 10 on rank 0, 9 on rank 2",
-            ),
-            (
-                of("0.1.0", [100, 10], false),
-                "device: a CPU on rank 0, a GPU in bf16 on rank 2",
-            ),
+            (of("0.2.0", [100, 10], true), "version: 0.1.0 on rank 0, 0.2.0 on rank 2"),
+            (of("0.1.0", [99, 10], true), "pictures to train on: 100 on rank 0, 99 on rank 2"),
+            (of("0.1.0", [100, 9], true), "pictures to test on: 10 on rank 0, 9 on rank 2"),
+            (of("0.1.0", [100, 10], false), "device: a CPU on rank 0, a GPU in bf16 on rank 2"),
         ] {
             let found = said(other).unwrap();
             assert!(found.contains(expected), "{found}");

@@ -242,8 +242,7 @@ impl Trainer {
         let count = most.min(self.stream.capacity()).clamp(1, left);
         let method = &mut self.method;
         for _ in 0..count {
-            self.stream
-                .step(source, &mut |stream, batch| method.step(stream, batch))?;
+            self.stream.step(source, &mut |stream, batch| method.step(stream, batch))?;
         }
         self.at = Some((epoch, at.batch + count));
         self.losses.clear();
@@ -335,10 +334,7 @@ impl Trainer {
         let own = self.device.communicator().part(pictures);
         Ok(Checkpoint {
             config: self.config.clone(),
-            standing: Standing {
-                pictures: Some(pictures),
-                ..standing
-            },
+            standing: Standing { pictures: Some(pictures), ..standing },
             program: VERSION.into(),
             method: self.method.name().into(),
             judged_layer,
@@ -358,10 +354,7 @@ impl Trainer {
 
     /// Takes up what a checkpoint holds; `path` names it in errors.
     pub fn restore(&mut self, mut checkpoint: Checkpoint, path: &Path) -> Result<(), TrainError> {
-        let wrong = |reason| CheckpointError::Mismatch {
-            path: path.into(),
-            reason,
-        };
+        let wrong = |reason| CheckpointError::Mismatch { path: path.into(), reason };
         let (theirs, ours) = (&checkpoint.method, self.method.name());
         if theirs != ours {
             let reason = format!("it was trained by {theirs}, this run is to be by {ours}");

@@ -40,29 +40,18 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
     config.check()?;
     let (n, k) = (set.pictures.len(), config.discovery.neighbours);
     if n < 2 {
-        return Err(TrainError::TooFewPictures {
-            data: set.name.clone(),
-            pictures: n,
-        });
+        return Err(TrainError::TooFewPictures { data: set.name.clone(), pictures: n });
     }
     if config.method.name.discovers() {
         check_neighbours(k, n)?;
     }
     let (height, width) = (set.pictures.height(), set.pictures.width());
     if height != width {
-        return Err(TrainError::NotSquare {
-            data: set.name.clone(),
-            height,
-            width,
-        });
+        return Err(TrainError::NotSquare { data: set.name.clone(), height, width });
     }
     config.check_embed_size(height)?;
     match set.pictures.one_colour() {
-        Some(colour) => Err(TrainError::OneColour {
-            data: set.name.clone(),
-            pictures: n,
-            colour,
-        }),
+        Some(colour) => Err(TrainError::OneColour { data: set.name.clone(), pictures: n, colour }),
         None => Ok(()),
     }
 }
@@ -91,9 +80,6 @@ mod tests {
         let why = |k, pictures| check_neighbours(k, pictures).unwrap_err().to_string();
         assert!(why(2, 2).contains("only 1 others among 2 pictures"));
         let beyond = check_neighbours(3_352, 1_281_167);
-        assert!(matches!(
-            beyond,
-            Err(TrainError::NeighboursBeyondCount { most: 3351, .. })
-        ));
+        assert!(matches!(beyond, Err(TrainError::NeighboursBeyondCount { most: 3351, .. })));
     }
 }

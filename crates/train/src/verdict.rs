@@ -62,12 +62,7 @@ impl Chosen {
             c.worse += 1;
             return false;
         }
-        *chosen = Some(Chosen {
-            round: at.round,
-            epoch: at.epoch,
-            best,
-            worse: 0,
-        });
+        *chosen = Some(Chosen { round: at.round, epoch: at.epoch, best, worse: 0 });
         true
     }
 }
@@ -88,9 +83,7 @@ mod tests {
 
     #[test]
     fn a_run_stops_late_and_where_its_learning_rate_is_low() {
-        let mut training = Preset::Quick
-            .config_for("cifar10", MethodChoice::And)
-            .training;
+        let mut training = Preset::Quick.config_for("cifar10", MethodChoice::And).training;
         (training.rounds, training.epochs) = (2, 4);
         let stops = |training: &TrainingConfig| {
             let mut at = Position::default();
@@ -115,11 +108,7 @@ mod tests {
         let preferred = [true, true, true, false, false, true, false, true];
         let worse = [0, 0, 0, 1, 2, 0, 1, 0];
         for (i, score) in scores.into_iter().enumerate() {
-            let at = Position {
-                round: 1,
-                epoch: i,
-                batch: 0,
-            };
+            let at = Position { round: 1, epoch: i, batch: 0 };
             assert_eq!(Chosen::hear(&mut chosen, at, score), preferred[i], "{i}");
             let now = chosen.unwrap();
             assert_eq!(now.worse, worse[i], "{i}");

@@ -61,18 +61,13 @@ pub fn whitening_tensors(whitening: &Whitening) -> [Tensor; 2] {
         shape: shape.into(),
         values: values.into(),
     };
-    [
-        of(0, &[dim, dim], &whitening.weight),
-        of(1, &[dim], &whitening.bias),
-    ]
+    [of(0, &[dim, dim], &whitening.weight), of(1, &[dim], &whitening.bias)]
 }
 
 /// What a checkpoint has of it, beyond the tensors of the network that learns.
 pub(crate) fn kept(beyond: &[Tensor]) -> Option<Whitening> {
     let [weight, bias] = beyond else { return None };
     let found = [&weight.name[..], &bias.name[..]] == NAMES;
-    (found && weight.values.len() == bias.values.len().pow(2)).then(|| Whitening {
-        weight: weight.values.clone(),
-        bias: bias.values.clone(),
-    })
+    (found && weight.values.len() == bias.values.len().pow(2))
+        .then(|| Whitening { weight: weight.values.clone(), bias: bias.values.clone() })
 }

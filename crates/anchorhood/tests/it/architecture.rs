@@ -75,9 +75,7 @@ fn found() -> Edges {
         packages.iter().filter_map(short).collect()
     };
     let all = crates();
-    all.iter()
-        .map(|(name, folder)| (name.clone(), on(folder)))
-        .collect()
+    all.iter().map(|(name, folder)| (name.clone(), on(folder))).collect()
 }
 
 /// What is wrong with what is said, a sentence each.
@@ -118,11 +116,7 @@ fn the_document_says_who_stands_on_whom() {
 
 #[test]
 fn missing_superfluous_and_circular_edges_are_noticed() {
-    let list = |lines: &str| {
-        said(&format!(
-            "{HEADING}\n\nIn words.\n\n```text\n{lines}\n```\n"
-        ))
-    };
+    let list = |lines: &str| said(&format!("{HEADING}\n\nIn words.\n\n```text\n{lines}\n```\n"));
     let crates = list("a:\nb: a\nc: a b");
     let wrong = |lines| complaints(&list(lines), &crates);
     assert_eq!(crates[2].1.len(), 2);
@@ -269,9 +263,8 @@ fn everything_but_the_python_package_is_built_by_default() {
 
 #[test]
 fn unused_dependencies_are_noticed() {
-    let manifest: Table = "[dependencies]\nimage = \"1\"\nmd-5 = \"1\"\nserde-json = \"1\""
-        .parse()
-        .unwrap();
+    let manifest: Table =
+        "[dependencies]\nimage = \"1\"\nmd-5 = \"1\"\nserde-json = \"1\"".parse().unwrap();
     let unused = |code: &str| {
         let code = without_tests(Path::new("a.rs"), code.into());
         unused(&manifest, "dependencies", &code)
@@ -333,10 +326,7 @@ fn every_file_is_written_through_the_file_layer() {
 #[test]
 fn a_file_written_elsewhere_is_noticed() {
     let code = |text: &str| without_tests(Path::new("a.rs"), text.into());
-    assert_eq!(
-        writes(&code("std::fs::write(path, b\"\")?;")),
-        ["fs::write"]
-    );
+    assert_eq!(writes(&code("std::fs::write(path, b\"\")?;")), ["fs::write"]);
     let options = "File::options().write(true).open(path)";
     assert_eq!(writes(&code(options)), ["File::options"]);
     let fine = "// fs::write\nAtomicFile::write(path, b\"\")?;\nFile::open(path)?;\n";

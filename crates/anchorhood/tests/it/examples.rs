@@ -47,11 +47,7 @@ fn train_then_embed_then_search() {
 
     pictures(&folder.join("pictures"));
     let files = ["pictures/a.png", "pictures/b.png", "pictures/c.png"];
-    let (good, said) = run(
-        folder,
-        "load_and_embed",
-        &[model, files[0], files[1], files[2]],
-    );
+    let (good, said) = run(folder, "load_and_embed", &[model, files[0], files[1], files[2]]);
     assert!(good);
     let similar: Vec<f32> = said
         .lines()
@@ -64,10 +60,7 @@ fn train_then_embed_then_search() {
         let (good, said) = run(folder, "search", &[model, "pictures", files[2]]);
         assert!(good);
         let first = said.lines().next().unwrap();
-        assert!(
-            first.starts_with("1.0000") && first.ends_with("c.png"),
-            "{said}"
-        );
+        assert!(first.starts_with("1.0000") && first.ends_with("c.png"), "{said}");
         assert_eq!(said.lines().count(), 3);
     }
     assert!(folder.join("pictures.index").is_file());

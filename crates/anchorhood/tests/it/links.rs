@@ -33,11 +33,7 @@ fn links(text: &str) -> Vec<String> {
         let prose = line.split('`').step_by(2).collect::<Vec<_>>().join("code");
         if !fenced {
             let targets = prose.split("](").skip(1);
-            found.extend(
-                targets
-                    .filter_map(|t| t.split(')').next())
-                    .map(String::from),
-            );
+            found.extend(targets.filter_map(|t| t.split(')').next()).map(String::from));
         }
     }
     found
@@ -64,10 +60,7 @@ fn relative_links_lead_somewhere() {
         }
     }
     assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
-    assert!(
-        checked > 20,
-        "ARCHITECTURE.md alone has more links than the {checked} found"
-    );
+    assert!(checked > 20, "ARCHITECTURE.md alone has more links than the {checked} found");
 }
 
 /// Every crate has its place in ARCHITECTURE.md.
@@ -78,10 +71,7 @@ fn architecture_knows_every_crate() {
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let link = format!("crates/{name}");
-        assert!(
-            links.contains(&link),
-            "ARCHITECTURE.md does not link to {link}"
-        );
+        assert!(links.contains(&link), "ARCHITECTURE.md does not link to {link}");
     }
 }
 

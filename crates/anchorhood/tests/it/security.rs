@@ -10,14 +10,10 @@ fn root() -> PathBuf {
 
 /// The crates that the sentence on `unsafe` code links to.
 fn said(document: &str) -> BTreeSet<String> {
-    let (_, after) = document
-        .split_once("`unsafe` code is in")
-        .expect("the sentence");
+    let (_, after) = document.split_once("`unsafe` code is in").expect("the sentence");
     let (sentence, _) = after.split_once("The others forbid it").expect("its end");
     let links = sentence.split("](crates/").skip(1);
-    links
-        .filter_map(|l| Some(l.split_once(')')?.0.into()))
-        .collect()
+    links.filter_map(|l| Some(l.split_once(')')?.0.into())).collect()
 }
 
 /// The Rust files below a folder.
@@ -28,8 +24,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         false => vec![path],
     };
     let all = entries.flat_map(below);
-    all.filter(|path| path.extension().is_some_and(|e| e == "rs"))
-        .collect()
+    all.filter(|path| path.extension().is_some_and(|e| e == "rs")).collect()
 }
 
 /// The crates that do not have the compiler forbid it, in the library and in the program.

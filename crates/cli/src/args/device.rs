@@ -49,10 +49,7 @@ pub fn open_again(machine: &MachineConfig) -> Result<Device, Failure> {
         DeviceChoice::Cpu => DeviceChoice::Cpu,
         _ => DeviceChoice::Auto,
     };
-    open(&MachineConfig {
-        device,
-        ..machine.clone()
-    })
+    open(&MachineConfig { device, ..machine.clone() })
 }
 
 /// The GPUs that are to be used by a process each; none where a choice is of one device.

@@ -71,12 +71,7 @@ pub fn resolve(args: &EvaluateArgs) -> Result<Encoder, Failure> {
         EncoderSource::Weights(..) => Normalisation::ImageNet,
         _ => Normalisation::Data,
     };
-    Ok(Encoder {
-        source,
-        path,
-        config,
-        normalisation: args.encoder.normalise.unwrap_or(usual),
-    })
+    Ok(Encoder { source, path, config, normalisation: args.encoder.normalise.unwrap_or(usual) })
 }
 
 /// What flags say in place of a configuration.
@@ -132,11 +127,7 @@ fn checkpoint(args: &EvaluateArgs) -> Result<Resolved, Failure> {
         // Another set may have another size of its own.
         config.data.size = config.data.size.or(Some(checkpoint.input.size));
     }
-    Ok((
-        EncoderSource::Checkpoint(Box::new(checkpoint)),
-        path,
-        config,
-    ))
+    Ok((EncoderSource::Checkpoint(Box::new(checkpoint)), path, config))
 }
 
 fn untrained(args: &EvaluateArgs, network: Architecture) -> Result<Resolved, Failure> {
@@ -187,9 +178,7 @@ fn without_run(
         ));
     };
     if args.features == Some(FeatureSource::Memory) {
-        return Err(Failure::usage(
-            "--features memory: only a run has a memory; leave it out",
-        ));
+        return Err(Failure::usage("--features memory: only a run has a memory; leave it out"));
     }
     let mut config = paper_settings(set);
     config.network.architecture = network;

@@ -26,12 +26,7 @@ use setting::SettingArgs;
 
 /// Learns image features without labels, by Anchor Neighbourhood Discovery.
 #[derive(Debug, Parser)]
-#[command(
-    name = "anchorhood",
-    version,
-    propagate_version = true,
-    arg_required_else_help = true
-)]
+#[command(name = "anchorhood", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
   anchorhood train                         learn on drawn shapes, about a minute on two cores
@@ -325,10 +320,7 @@ pub fn minutes(text: &str) -> Result<f64, String> {
 
 fn preset(name: &str) -> Preset {
     let is = |p: &Preset| p.name() == name;
-    Preset::ALL
-        .into_iter()
-        .find(is)
-        .expect("the parser allows only these")
+    Preset::ALL.into_iter().find(is).expect("the parser allows only these")
 }
 
 /// One of the names of a precision.

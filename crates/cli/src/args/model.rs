@@ -80,11 +80,7 @@ impl MachineArgs {
                 self.device
             )));
         }
-        Ok(MachineConfig {
-            device: self.device,
-            precision: self.precision,
-            threads: self.threads,
-        })
+        Ok(MachineConfig { device: self.device, precision: self.precision, threads: self.threads })
     }
 }
 

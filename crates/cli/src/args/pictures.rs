@@ -94,8 +94,7 @@ fn maker(runs: &Path, index: &PictureIndex) -> Option<Model> {
         folders.flat_map(|folder| [refitted_path, model_path].map(|of| of(&folder.path())))
     };
     let base = Model::base().ok().filter(fits);
-    base.or_else(|| named().and_then(load))
-        .or_else(|| runs().find_map(load))
+    base.or_else(|| named().and_then(load)).or_else(|| runs().find_map(load))
 }
 
 /// Pictures to ask about: files, and all that are in folders.
@@ -122,10 +121,7 @@ mod tests {
     #[test]
     fn a_model_is_refused_where_a_folder_belongs() {
         let place = tempfile::tempdir().unwrap();
-        let flag = ModelFlag {
-            model: None,
-            runs: place.path().join("runs"),
-        };
+        let flag = ModelFlag { model: None, runs: place.path().join("runs") };
         std::fs::create_dir_all(flag.runs.join("mine")).unwrap();
         std::fs::write(flag.runs.join("mine/config.toml"), "").unwrap();
         let refused = |word: &Path| {
@@ -136,11 +132,7 @@ mod tests {
             assert!(refused(Path::new(model)), "{model}");
         }
         assert!(refused(&flag.runs.join("mine")));
-        for folder in [
-            place.path(),
-            Path::new("missing"),
-            &place.path().join("l.txt"),
-        ] {
+        for folder in [place.path(), Path::new("missing"), &place.path().join("l.txt")] {
             assert!(!refused(folder), "{folder:?}");
         }
     }

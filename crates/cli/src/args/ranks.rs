@@ -25,10 +25,7 @@ pub struct Ranks {
 impl Ranks {
     /// A process that was started alone.
     pub fn alone() -> Ranks {
-        Ranks {
-            communicator: Communicator::single(),
-            launch: None,
-        }
+        Ranks { communicator: Communicator::single(), launch: None }
     }
 
     /// Finds the others, if there are any.
@@ -44,10 +41,7 @@ impl Ranks {
                 Communicator::of(others.map_err(|e| once(launch, Failure::failed(e.to_string())))?)
             }
         };
-        Ok(Ranks {
-            communicator,
-            launch,
-        })
+        Ok(Ranks { communicator, launch })
     }
 
     /// How a command ends that all of them have worked on. What went wrong is said once, and ends
@@ -68,10 +62,7 @@ impl Ranks {
             false => eprintln!("error: rank {}: {message}", launch.rank),
         }
         self.communicator.abort(failure.code.into());
-        Err(Failure {
-            message: None,
-            code: failure.code,
-        })
+        Err(Failure { message: None, code: failure.code })
     }
 
     /// The machine's settings for each of them: threads are divided, unless their number was given,
@@ -132,9 +123,7 @@ fn once(launch: &Launch, failure: Failure) -> Failure {
 fn is_bound() -> bool {
     let allowed = || {
         let status = std::fs::read_to_string("/proc/self/status").ok()?;
-        let line = status
-            .lines()
-            .find(|l| l.starts_with("Cpus_allowed_list:"))?;
+        let line = status.lines().find(|l| l.starts_with("Cpus_allowed_list:"))?;
         listed(line.split_once(':')?.1)
     };
     let all = || listed(&std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?);

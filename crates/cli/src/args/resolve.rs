@@ -87,10 +87,7 @@ fn new_configuration(
     args: &StartArgs,
     runs: &Path,
 ) -> Result<(RunConfig, Option<Pretrained>), Failure> {
-    let model = pretrained::of(
-        &begun_with(args, None, usual_method(args, None), None)?,
-        runs,
-    )?;
+    let model = pretrained::of(&begun_with(args, None, usual_method(args, None), None)?, runs)?;
     let config = configuration(args, None, model.as_ref())?;
     if let Some(model) = &model {
         model.check(&config)?;
@@ -106,9 +103,7 @@ fn configuration(
     model: Option<&Pretrained>,
 ) -> Result<RunConfig, Failure> {
     // Which method it is to be is known from file and flags; what it begins with is then its own.
-    let method = begun_with(args, resumed, usual_method(args, resumed), model)?
-        .method
-        .name;
+    let method = begun_with(args, resumed, usual_method(args, resumed), model)?.method.name;
     let mut config = begun_with(args, resumed, method, model)?;
     refuse_what_the_method_decides(args, method)?;
     // The method decided about the features when the run began; of a new run it will.
@@ -195,10 +190,7 @@ fn as_it_began(mut config: RunConfig, run: &RunConfig) -> RunConfig {
         (t.from_rate, t.freeze_epochs) = (began.from_rate, began.freeze_epochs);
         config.data.mean = run.data.mean.clone();
         config.data.std = run.data.std.clone();
-        config.network = NetworkConfig {
-            features: config.network.features,
-            ..run.network.clone()
-        };
+        config.network = NetworkConfig { features: config.network.features, ..run.network.clone() };
     }
     config
 }
@@ -312,9 +304,7 @@ pub fn find_run(runs: &Path, name: &str) -> Result<PathBuf, Failure> {
         true => format!("there are no runs in {}", runs.display()),
         false => format!("{} has {}", runs.display(), known.join(", ")),
     };
-    Err(Failure::usage(format!(
-        "there is no run called `{name}`; {known}"
-    )))
+    Err(Failure::usage(format!("there is no run called `{name}`; {known}")))
 }
 
 fn names_in(runs: &Path) -> Vec<String> {
@@ -365,10 +355,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("c.toml");
         std::fs::write(&file, "[training]\nepochs = 3\nbatch = 32\n").unwrap();
-        let line = format!(
-            "train cifar10 --preset paper --config {} --epochs 7",
-            file.display()
-        );
+        let line = format!("train cifar10 --preset paper --config {} --epochs 7", file.display());
         let config = resolved(&line).unwrap();
         let mut expected = Preset::Paper.config("cifar10");
         expected.training.epochs = 7;
@@ -390,11 +377,7 @@ mod tests {
             let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
                 panic!("not train")
             };
-            assert_eq!(
-                configuration(&args.start, Some(&run), None).unwrap(),
-                run,
-                "{line}"
-            );
+            assert_eq!(configuration(&args.start, Some(&run), None).unwrap(), run, "{line}");
         }
     }
 
@@ -429,15 +412,9 @@ mod tests {
         }
         // What is typed counts.
         let typed = "train photos --preset quick --resume --rounds 2 --epochs 3 --embed-size 48";
-        let other: Vec<String> = run
-            .differences(&resumed(typed, &run))
-            .into_iter()
-            .map(|d| d.setting)
-            .collect();
-        assert_eq!(
-            other,
-            ["data.embed_size", "training.epochs", "training.rounds"]
-        );
+        let other: Vec<String> =
+            run.differences(&resumed(typed, &run)).into_iter().map(|d| d.setting).collect();
+        assert_eq!(other, ["data.embed_size", "training.epochs", "training.rounds"]);
     }
 
     #[test]
@@ -464,19 +441,12 @@ mod tests {
         let asked = resolved("train --method supervised --epochs 3").unwrap();
         assert_eq!(asked.method.name, MethodChoice::Supervised);
         let run = asked.supervised(10);
-        for line in [
-            "train --resume",
-            "train --resume --preset quick --method supervised",
-        ] {
+        for line in ["train --resume", "train --resume --preset quick --method supervised"] {
             let words = std::iter::once("anchorhood").chain(line.split_whitespace());
             let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
                 panic!("not train")
             };
-            assert_eq!(
-                configuration(&args.start, Some(&run), None).unwrap(),
-                run,
-                "{line}"
-            );
+            assert_eq!(configuration(&args.start, Some(&run), None).unwrap(), run, "{line}");
         }
         for method in ["supervised", "simclr"] {
             for flag in ["--features 128", "--knn-features memory"] {

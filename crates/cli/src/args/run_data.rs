@@ -20,10 +20,7 @@ pub fn open_with_progress(
     fellows: FellowReaders,
     progress: &Progress,
 ) -> Result<Dataset, Failure> {
-    let options = LoadOptions {
-        fellows,
-        ..config.data.load_options(config.seed)
-    };
+    let options = LoadOptions { fellows, ..config.data.load_options(config.seed) };
     let place = match given {
         Some(spec) => spec.into(),
         None => config.data.place(),
@@ -31,10 +28,7 @@ pub fn open_with_progress(
     data::open_with_progress(&place, &options, progress).map_err(|error| match given {
         Some(_) => {
             let failure = Failure::from(error);
-            Failure {
-                message: failure.message.map(|m| format!("--data: {m}")),
-                ..failure
-            }
+            Failure { message: failure.message.map(|m| format!("--data: {m}")), ..failure }
         }
         None => lost(config, error),
     })

@@ -6,16 +6,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 /// In which order `--help` has them.
-const HEADINGS: [&str; 8] = [
-    "Run",
-    "Method",
-    "Data",
-    "Network",
-    "Training",
-    "Discovery",
-    "Evaluation",
-    "Augmentation",
-];
+const HEADINGS: [&str; 8] =
+    ["Run", "Method", "Data", "Network", "Training", "Discovery", "Evaluation", "Augmentation"];
 
 /// The settings that were typed; the others change nothing.
 #[derive(Clone, Debug, Default)]
@@ -97,10 +89,7 @@ fn arg(setting: &'static Setting, flag: Flag) -> Arg {
     match setting.kind {
         Kind::Bool => arg.value_parser(PossibleValuesParser::new(["true", "false"])),
         Kind::Choice(names) => arg.value_parser(PossibleValuesParser::new(names)),
-        Kind::List => arg
-            .value_parser(text)
-            .value_delimiter(',')
-            .action(ArgAction::Append),
+        Kind::List => arg.value_parser(text).value_delimiter(',').action(ArgAction::Append),
         Kind::Whole | Kind::Real | Kind::Text | Kind::Pair => arg.value_parser(text),
     }
 }
@@ -157,9 +146,7 @@ mod tests {
     fn every_setting_with_a_flag_is_under_a_heading() {
         let command = SettingArgs::augment_args(Command::new("train"));
         for (setting, flag) in flags() {
-            let arg = command
-                .get_arguments()
-                .find(|a| a.get_long() == Some(flag.long));
+            let arg = command.get_arguments().find(|a| a.get_long() == Some(flag.long));
             let arg = arg.unwrap_or_else(|| panic!("{} has no flag", setting.name));
             assert_eq!(arg.get_help_heading(), Some(setting.heading));
             assert!(arg.get_help().is_some_and(|h| !h.to_string().is_empty()));

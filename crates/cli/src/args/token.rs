@@ -80,9 +80,8 @@ fn read(path: &Path) -> Result<String, Failure> {
     let read = File::open(path).and_then(|file| file.take(MOST).read_to_string(&mut text));
     match read {
         Ok(_) => Ok(text.trim().to_string()),
-        Err(why) => Err(Failure::usage(format!(
-            "{}: the token cannot be read: {why}",
-            path.display()
-        ))),
+        Err(why) => {
+            Err(Failure::usage(format!("{}: the token cannot be read: {why}", path.display())))
+        }
     }
 }

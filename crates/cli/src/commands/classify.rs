@@ -108,12 +108,7 @@ impl By {
 
 /// Runs the command.
 pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
-    let files = [
-        &args.output,
-        &args.next_to,
-        &args.next_sheet,
-        &args.check_sheet,
-    ];
+    let files = [&args.output, &args.next_to, &args.next_sheet, &args.check_sheet];
     check_outputs(files.into_iter().flatten(), args.overwrite)?;
     let labelled = Labelled::open(args)?;
     let device = args.pictures.device()?;
@@ -163,11 +158,7 @@ impl Labelled {
             )));
         }
         let (classes, given) = numbered(&named);
-        Ok(Labelled {
-            index,
-            classes,
-            given,
-        })
+        Ok(Labelled { index, classes, given })
     }
 
     /// The vectors of all pictures, and the length of one.
@@ -181,10 +172,7 @@ impl Labelled {
 }
 
 fn vote_options(args: &ClassifyArgs) -> VoteOptions {
-    VoteOptions {
-        k: args.k as usize,
-        ..VoteOptions::default()
-    }
+    VoteOptions { k: args.k as usize, ..VoteOptions::default() }
 }
 
 fn guess(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<Vec<Guess>, Failure> {
@@ -231,11 +219,8 @@ fn tell_wrong(
 ) -> Result<(), Failure> {
     let (index, class) = (&labelled.index, |number| labelled.class(number));
     for wrong in found {
-        let (path, given, likely) = (
-            index.name(wrong.picture),
-            class(wrong.given),
-            class(wrong.likely),
-        );
+        let (path, given, likely) =
+            (index.name(wrong.picture), class(wrong.given), class(wrong.likely));
         let (other, own) = (wrong.likely_share, wrong.given_share);
         output::line(&match args.json {
             true => json!({
@@ -284,14 +269,8 @@ fn write_result(
         let given = labelled.given[i].map(class);
         // What a person said stands, whatever the neighbours think.
         let label = given.unwrap_or(class(guess.class));
-        let confidence = if given.is_some() {
-            1.0
-        } else {
-            guess.confidence
-        };
-        let second = guess
-            .second
-            .map(|(c, share)| (class(c), format!("{share:.4}")));
+        let confidence = if given.is_some() { 1.0 } else { guess.confidence };
+        let second = guess.second.map(|(c, share)| (class(c), format!("{share:.4}")));
         let (second, share) = second.unwrap_or_default();
         row([
             labelled.index.name(i),
@@ -347,12 +326,10 @@ fn tell_next(args: &ClassifyArgs, labelled: &Labelled, guesses: &[Guess]) -> Res
         let mut file = AtomicFile::create(path).map_err(io(path))?;
         let mut csv = csv::Writer::from_writer(&mut file);
         let bad = |e: csv::Error| io(path)(e.into());
-        csv.write_record(["path", "label", "guess", "confidence"])
-            .map_err(bad)?;
+        csv.write_record(["path", "label", "guess", "confidence"]).map_err(bad)?;
         for i in &next {
             let confidence = format!("{:.4}", guess(*i).confidence);
-            csv.write_record([index.name(*i), "", class(*i), &confidence])
-                .map_err(bad)?;
+            csv.write_record([index.name(*i), "", class(*i), &confidence]).map_err(bad)?;
         }
         csv.flush().map_err(io(path))?;
         drop(csv);
@@ -360,11 +337,8 @@ fn tell_next(args: &ClassifyArgs, labelled: &Labelled, guesses: &[Guess]) -> Res
         file.finish().map_err(io(path))?;
     }
     if let Some(path) = &args.next_sheet {
-        let shown = |i: &usize| Shown {
-            picture: *i,
-            bar: Some(guess(*i).confidence),
-            ..Shown::default()
-        };
+        let shown =
+            |i: &usize| Shown { picture: *i, bar: Some(guess(*i).confidence), ..Shown::default() };
         let shown: Vec<Shown> = next.iter().map(shown).collect();
         draw(path, 128, index, &shown)?;
     }

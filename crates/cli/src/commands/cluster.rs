@@ -96,10 +96,7 @@ fn divide(
         let clusters = kmeans_clusters(device, vectors, dim, args.k as usize, args.seed);
         return Ok(clusters?);
     }
-    let options = GraphOptions {
-        above: args.above,
-        ..GraphOptions::default()
-    };
+    let options = GraphOptions { above: args.above, ..GraphOptions::default() };
     let bar = Bar::new("comparing", false);
     let progress = |done| bar.at(done, index.len());
     let groups = graph_clusters(device, vectors, dim, &options, &progress);

@@ -44,12 +44,7 @@ pub struct CompareArgs {
           value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub view_epochs: Option<u64>,
     /// Repeat with these seeds, and give mean ± standard deviation [default: that of --seed].
-    #[arg(
-        long,
-        value_name = "N,N",
-        value_delimiter = ',',
-        conflicts_with = "seed"
-    )]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', conflicts_with = "seed")]
     pub seeds: Vec<u64>,
     /// What to call the comparison [default: compare- and the data set].
     #[arg(long)]
@@ -71,11 +66,7 @@ pub struct CompareArgs {
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let comparison = comparison(args)?;
     let stop = stop_on_interrupt()?;
-    let style = if args.quiet {
-        Style::Quiet
-    } else {
-        Style::Human
-    };
+    let style = if args.quiet { Style::Quiet } else { Style::Human };
     let mut drawer = Drawer::new(style, stop.clone());
     let device = device::open(&comparison.configs[0].machine)?;
     let (mut number, of) = (0, comparison.configs.len());
@@ -152,11 +143,7 @@ fn configs(args: &CompareArgs) -> Result<Vec<RunConfig>, Failure> {
         config.evaluation.features = FeatureSource::Recomputed;
         Ok(config)
     };
-    let methods: Vec<RunConfig> = args
-        .methods
-        .iter()
-        .map(by)
-        .collect::<Result<_, Failure>>()?;
+    let methods: Vec<RunConfig> = args.methods.iter().map(by).collect::<Result<_, Failure>>()?;
     let seeds = match args.seeds.as_slice() {
         [] => vec![methods[0].seed],
         seeds => seeds.to_vec(),

@@ -112,18 +112,11 @@ impl Download<'_> {
         let failed = |e: io::Error| self.failed(&part, &e.to_string());
         let mut file = AppendFile::open(Disk::shared(), &part).map_err(failed)?;
         if !file.hold().map_err(failed)? {
-            return Err(self.failed(
-                &part,
-                "another program is downloading this file; wait for it",
-            ));
+            return Err(self.failed(&part, "another program is downloading this file; wait for it"));
         }
         let had = file.length();
         if had > 0 {
-            eprintln!(
-                "{}: going on after {} MB",
-                self.to.display(),
-                had / 1_000_000
-            );
+            eprintln!("{}: going on after {} MB", self.to.display(), had / 1_000_000);
         }
         if let Err(failure) = self.fill(&mut file) {
             if file.length() == 0 {
@@ -134,10 +127,7 @@ impl Download<'_> {
         let mut sum = self.sum.of(&part).map_err(failed)?;
         if !self.sum.is(&sum) && had > 0 {
             // What was there before may have been of another file.
-            eprintln!(
-                "{}: the checksum is wrong; once more from the start",
-                self.to.display()
-            );
+            eprintln!("{}: the checksum is wrong; once more from the start", self.to.display());
             file.truncate(0).map_err(failed)?;
             self.fill(&mut file)?;
             sum = self.sum.of(&part).map_err(failed)?;
@@ -249,10 +239,7 @@ impl Download<'_> {
             416 => {
                 return match content_range(&response) {
                     Some((_, Some(total))) if total == have => Ok(()),
-                    _ => Err(restart(
-                        file,
-                        "the server has less than was downloaded before",
-                    )?),
+                    _ => Err(restart(file, "the server has less than was downloaded before")?),
                 };
             }
             status @ (408 | 425 | 429 | 500..=599) => {
@@ -275,9 +262,9 @@ impl Download<'_> {
             have += n as u64;
         }
         match total {
-            Some(total) if have < total => Err(Trouble::Passing(format!(
-                "the connection ended after {have} of {total} bytes"
-            ))),
+            Some(total) if have < total => {
+                Err(Trouble::Passing(format!("the connection ended after {have} of {total} bytes")))
+            }
             _ => Ok(()),
         }
     }

@@ -271,26 +271,13 @@ fn draw(path: &Path, both: &CopySearch, found: &Duplicates) -> Result<(), Failur
         if sheet.is_full() {
             break;
         }
-        sheet.begin_group(format!(
-            "{number}: keep {} ({})",
-            both.name(group.keep),
-            why(group)
-        ));
+        sheet.begin_group(format!("{number}: keep {} ({})", both.name(group.keep), why(group)));
         let mut show = |i: usize, framed: bool, note: String| {
             let (index, picture) = both.at(i);
-            let shown = Shown {
-                picture,
-                framed,
-                note,
-                bar: None,
-            };
+            let shown = Shown { picture, framed, note, bar: None };
             gone.extend(sheet.push_shown(index, &[shown]));
         };
-        show(
-            group.keep,
-            true,
-            format!("keep {}", size(found, group.keep)),
-        );
+        show(group.keep, true, format!("keep {}", size(found, group.keep)));
         for other in &group.others {
             let note = format!("{} {:.2}", other.kind, other.score);
             show(other.picture, false, note);
@@ -329,9 +316,7 @@ fn sum_up(
     let mut kinds: Vec<_> = others.map(|d| d.kind).collect();
     kinds.sort_unstable();
     let counts = kinds.chunk_by(|a, b| a == b);
-    let counts: Vec<String> = counts
-        .map(|of| format!("{} {}", grouped(of.len()), of[0]))
-        .collect();
+    let counts: Vec<String> = counts.map(|of| format!("{} {}", grouped(of.len()), of[0])).collect();
     let told = match counts.is_empty() {
         true => String::new(),
         false => format!(": {}", counts.join(", ")),
@@ -354,11 +339,7 @@ fn sum_up(
         eprintln!(
             "{} of {} in all, which are no copies (--bursts shows them)",
             counted(found.bursts.len(), "burst", "bursts"),
-            counted(
-                found.bursts.iter().map(Vec::len).sum(),
-                "photograph",
-                "photographs"
-            ),
+            counted(found.bursts.iter().map(Vec::len).sum(), "photograph", "photographs"),
         );
     }
 }
@@ -393,9 +374,7 @@ fn move_others(
     let key = RecordKey::of_user()?;
     let bar = Bar::new("moving", false);
     let total = images.len();
-    let moved = set_aside(&disk, &images, &sources, folder, &key, &mut |done| {
-        bar.at(done, total)
-    });
+    let moved = set_aside(&disk, &images, &sources, folder, &key, &mut |done| bar.at(done, total));
     drop(bar);
     let moved = moved?;
     if !moved.moved.is_empty() {

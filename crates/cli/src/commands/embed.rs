@@ -96,9 +96,5 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
         TableFormat::Npy => format!("; their paths are in {}", npy_names_file(&output).display()),
         _ => String::new(),
     };
-    output::line(&format!(
-        "{}: {} vectors of {dim}{beside}",
-        output.display(),
-        grouped(rows)
-    ))
+    output::line(&format!("{}: {} vectors of {dim}{beside}", output.display(), grouped(rows)))
 }

@@ -52,12 +52,7 @@ fn labels(name: &str) -> LabelsChoice {
 /// For commands without these flags.
 impl Default for JobArgs {
     fn default() -> Self {
-        JobArgs {
-            layer: None,
-            batch: 128,
-            restart: false,
-            quiet: false,
-        }
+        JobArgs { layer: None, batch: 128, restart: false, quiet: false }
     }
 }
 
@@ -92,15 +87,9 @@ impl JobArgs {
 /// Does a job, or says why it ended; an interrupted one is kept, and goes on the next time.
 pub fn run(job: &FolderJob, device: &Device, quiet: bool) -> Result<FolderVectors, Failure> {
     // The first Ctrl-C asks for an end after this batch, the second ends the program.
-    let stop = stop_when_interrupted(Some(
-        "stopping after these pictures … (once more to end at once)",
-    ))?;
-    let mut drawn = Drawn {
-        journal: &job.journal,
-        bar: None,
-        quiet,
-        skipped: 0,
-    };
+    let stop =
+        stop_when_interrupted(Some("stopping after these pictures … (once more to end at once)"))?;
+    let mut drawn = Drawn { journal: &job.journal, bar: None, quiet, skipped: 0 };
     let outcome = job.run(device, &mut |event| drawn.event(event), &stop);
     let seconds = drawn.bar.as_ref().map_or(0.0, Bar::seconds);
     let skipped = drawn.skipped;
@@ -140,10 +129,7 @@ impl Drawn<'_> {
                 let told = folder_report::told(report);
                 let warnings = told.warnings.iter();
                 warnings.for_each(|warning| eprintln!("warning: {warning}"));
-                told.notes
-                    .iter()
-                    .filter(|_| !self.quiet)
-                    .for_each(|note| eprintln!("{note}"));
+                told.notes.iter().filter(|_| !self.quiet).for_each(|note| eprintln!("{note}"));
             }
             FolderEvent::FolderPassedOver { name, why } => {
                 eprintln!("warning: {name}: the folder was passed over: {why}");

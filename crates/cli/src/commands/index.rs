@@ -74,14 +74,7 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
         false => None,
     };
     let updated = known.is_some();
-    let made = bring_up_to_date(
-        &output,
-        known,
-        &job,
-        &device,
-        args.job.quiet,
-        args.approximate,
-    );
+    let made = bring_up_to_date(&output, known, &job, &device, args.job.quiet, args.approximate);
     let (index, changes) = made?;
     crate::terminal::output::line(&format!(
         "{}: {} pictures, vectors of {}{}{}",

@@ -54,10 +54,7 @@ impl IndexedArgs {
         let model = self.model.load_for(own)?;
         let model = model.ok_or_else(|| unknown_model(own))?;
         let (machine, folders) = (self.machine.machine()?, std::slice::from_ref(other));
-        let job = JobArgs {
-            layer: own.parts().layer.clone(),
-            ..JobArgs::default()
-        };
+        let job = JobArgs { layer: own.parts().layer.clone(), ..JobArgs::default() };
         let device = device::open(&machine)?;
         cached(&model, folders, &job, machine.thread_count(), &device)
     }
@@ -81,10 +78,7 @@ pub fn unknown_model(index: &PictureIndex) -> Failure {
 /// The folders whose pictures an index has, in words.
 pub fn folders_of(index: &PictureIndex) -> String {
     let folders = index.folders();
-    let named: Vec<String> = folders
-        .iter()
-        .map(|f| f.path.display().to_string())
-        .collect();
+    let named: Vec<String> = folders.iter().map(|f| f.path.display().to_string()).collect();
     named.join(", ")
 }
 
@@ -171,10 +165,7 @@ pub fn bring_up_to_date(
     quiet: bool,
     approximate: bool,
 ) -> Result<(PictureIndex, Changes), Failure> {
-    let job = FolderJob {
-        known: known.as_ref(),
-        ..job.clone()
-    };
+    let job = FolderJob { known: known.as_ref(), ..job.clone() };
     let done = folder_job::run(&job, device, quiet)?;
     if !quiet && (approximate || done.readable > PictureIndex::EXACT_UP_TO) {
         eprintln!("dividing {} vectors into clusters", grouped(done.readable));

@@ -73,11 +73,7 @@ pub fn run(args: &OutliersArgs) -> Result<(), Failure> {
         By::Unlike => unlike(args, &index)?,
         By::Blurry | By::Dark | By::Bright | By::Flat => looking(args.by, &index),
     };
-    odd.sort_by(|a, b| {
-        b.oddness
-            .total_cmp(&a.oddness)
-            .then(a.picture.cmp(&b.picture))
-    });
+    odd.sort_by(|a, b| b.oddness.total_cmp(&a.oddness).then(a.picture.cmp(&b.picture)));
     odd.truncate(args.n);
     let shown = |one: &Odd| Shown {
         picture: one.picture,
@@ -100,13 +96,8 @@ fn unlike(args: &OutliersArgs, index: &PictureIndex) -> Result<Vec<Odd>, Failure
     let device = args.pictures.device()?;
     let bar = Bar::new("comparing", false);
     let tell = |done| bar.at(done, index.len());
-    let scores = outlier_scores(
-        &device,
-        index.vectors()?,
-        index.parts().dim,
-        args.k as usize,
-        &tell,
-    );
+    let scores =
+        outlier_scores(&device, index.vectors()?, index.parts().dim, args.k as usize, &tell);
     drop(bar);
     let odd = |(picture, score): (usize, f32)| Odd {
         picture,
@@ -127,12 +118,7 @@ fn looking(by: By, index: &PictureIndex) -> Vec<Odd> {
         match seen {
             Ok(seen) => {
                 let (oddness, shown) = judged(by, &seen);
-                odd.push(Odd {
-                    picture,
-                    oddness,
-                    shown,
-                    appearance: Some(seen),
-                });
+                odd.push(Odd { picture, oddness, shown, appearance: Some(seen) });
             }
             Err(why) => unread.push((picture, why)),
         }

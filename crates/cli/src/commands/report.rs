@@ -99,8 +99,5 @@ fn write(
 fn embedded(run: &Path, train: &Split, device: &Device) -> Result<Embedding, Failure> {
     let model = Model::load(model_path(run))?;
     let vectors = model.embed(device, &train.pictures)?;
-    Ok(Embedding {
-        dim: vectors.dim(),
-        vectors: vectors.values().to_vec(),
-    })
+    Ok(Embedding { dim: vectors.dim(), vectors: vectors.values().to_vec() })
 }

@@ -55,19 +55,10 @@ pub fn run(args: &SelectArgs) -> Result<(), Failure> {
     let count = args.count as usize;
     let bar = Bar::new("choosing", false);
     let mut tell = |done| bar.at(done, count);
-    let chosen = select(
-        index.vectors()?,
-        index.parts().dim,
-        count,
-        &already,
-        &mut tell,
-    );
+    let chosen = select(index.vectors()?, index.parts().dim, count, &already, &mut tell);
     drop(bar);
-    let shown = |one: &Chosen| Shown {
-        picture: one.index,
-        bar: one.similarity,
-        ..Shown::default()
-    };
+    let shown =
+        |one: &Chosen| Shown { picture: one.index, bar: one.similarity, ..Shown::default() };
     let shown: Vec<Shown> = chosen.iter().map(shown).collect();
     args.listing.draw(&index, &shown)?;
     for one in &chosen {
@@ -84,17 +75,10 @@ pub fn run(args: &SelectArgs) -> Result<(), Failure> {
 /// The pictures that a list names.
 fn chosen_already(list: &Path, index: &PictureIndex) -> Result<Vec<usize>, Failure> {
     let text = read_text_at_most(list, MOST_BYTES).map_err(io(list))?;
-    let numbers: HashMap<&str, usize> = index
-        .parts()
-        .names
-        .iter()
-        .map(String::as_str)
-        .zip(0..)
-        .collect();
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(text.as_bytes());
+    let numbers: HashMap<&str, usize> =
+        index.parts().names.iter().map(String::as_str).zip(0..).collect();
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
     let (mut found, mut unknown) = (vec![], vec![]);
     for (line, record) in reader.records().enumerate() {
         let record = record.map_err(|e| Failure::usage(format!("{}: {e}", list.display())))?;

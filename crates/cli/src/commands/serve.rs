@@ -106,10 +106,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
             }
         }
     };
-    let hearers = Hearers {
-        listening: &listening,
-        warn: &|message| eprintln!("warning: {message}"),
-    };
+    let hearers =
+        Hearers { listening: &listening, warn: &|message| eprintln!("warning: {message}") };
     if !collection.has_model() {
         eprintln!(
             "warning: no model is given, and none of the runs made this index; pictures can be walked, not uploaded (--model)"
@@ -166,11 +164,7 @@ fn collection_of_folders(
     let index = cached_index(&model, &args.what, None)?;
     let name = |path: &PathBuf| {
         let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
-        whole
-            .file_name()
-            .unwrap_or(whole.as_os_str())
-            .to_string_lossy()
-            .into_owned()
+        whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned()
     };
     let served = ServedFolders {
         name: args.what.iter().map(name).collect::<Vec<_>>().join(", "),

@@ -17,11 +17,7 @@ pub struct Follower {
 impl Follower {
     /// Follows a run if that was asked for, now or when it began.
     pub fn new(run: &Path, asked: bool) -> Self {
-        Follower {
-            run: run.into(),
-            wanted: asked || folder(run).exists(),
-            board: None,
-        }
+        Follower { run: run.into(), wanted: asked || folder(run).exists(), board: None }
     }
 
     /// Takes an event. Training is whole without TensorBoard, so what goes wrong is a warning,
@@ -45,10 +41,7 @@ impl Follower {
         let log = read_metrics(&self.run.join("metrics.jsonl"))?;
         let folder = folder(&self.run);
         let prepared = Disk.create_folders(&folder).and_then(|()| began(&self.run));
-        let began = prepared.map_err(|source| ReportError::Io {
-            path: folder.clone(),
-            source,
-        })?;
+        let began = prepared.map_err(|source| ReportError::Io { path: folder.clone(), source })?;
         TensorBoard::create(&folder, &log.events, began)
     }
 }

@@ -146,25 +146,12 @@ pub fn learn(
         let ranks = ranks.communicator.ranks();
         viewer.note(&format!("{ranks} processes train together, by {carrier}"));
     }
-    let work = Training {
-        args,
-        began,
-        plan,
-        model,
-        data: &data,
-        viewer,
-        stop,
-    };
+    let work = Training { args, began, plan, model, data: &data, viewer, stop };
     let device = device::open(&machine).map(|d| d.among(ranks.communicator.clone()));
     let device = device?;
     let (run, outcome) = work.on(&device)?;
     device.leave();
-    Ok(Trained {
-        run,
-        outcome,
-        data,
-        device: device.alone(),
-    })
+    Ok(Trained { run, outcome, data, device: device.alone() })
 }
 
 /// Pictures that are in memory already, as the settings want them.
@@ -288,10 +275,7 @@ impl Training<'_> {
         config: &RunConfig,
         device: &Device,
     ) -> Result<(RunConfig, Beginning), Failure> {
-        let budget = TimeBudget {
-            timing: A_GLANCE,
-            ..self.budget(QUICK_MINUTES, device)
-        };
+        let budget = TimeBudget { timing: A_GLANCE, ..self.budget(QUICK_MINUTES, device) };
         let (measured, budget, rounds) = self.measured(config, device, budget)?;
         let found = || Ok(measured.shortened(&budget, rounds, config));
         let (rounds, epochs) = found_by_first(device.communicator(), found)?;
@@ -360,14 +344,7 @@ impl Training<'_> {
                 viewer.event(&Event::Warning { message });
             }
         };
-        let outcome = train_with(
-            device,
-            &mut dir,
-            self.data,
-            beginning,
-            &mut observer,
-            self.stop,
-        )?;
+        let outcome = train_with(device, &mut dir, self.data, beginning, &mut observer, self.stop)?;
         Ok((dir.path().into(), outcome))
     }
 }
@@ -436,16 +413,13 @@ fn open(
     }
     told.notes.iter().for_each(|note| viewer.note(note));
     for (path, why) in &data.skipped {
-        viewer.event(&Event::Warning {
-            message: format!("{path}: skipped: {why}"),
-        });
+        viewer.event(&Event::Warning { message: format!("{path}: skipped: {why}") });
     }
     // Those of the training part are told as training meets them.
     let test = data.test.iter().flat_map(|test| test.pictures.failures());
     for (path, why) in test {
-        viewer.event(&Event::Warning {
-            message: format!("{path}: {why}; it is seen as plain grey"),
-        });
+        viewer
+            .event(&Event::Warning { message: format!("{path}: {why}; it is seen as plain grey") });
     }
     if !data.skipped.is_empty() {
         let read = data.train.pictures.len() + data.test.as_ref().map_or(0, |t| t.pictures.len());
@@ -539,9 +513,9 @@ fn beside_base(run: &Path, judged: bool) -> Option<String> {
     let pictures = quoted(&config.data.set);
     let base = format!("anchorhood evaluate base --data {pictures}");
     match (config.training.from.as_deref(), config.data.embed_size) {
-        (None, _) => Some(format!(
-            "and the model inside this program, on the same pictures, with\n  {base}"
-        )),
+        (None, _) => {
+            Some(format!("and the model inside this program, on the same pictures, with\n  {base}"))
+        }
         (Some(Model::BASE), Some(size)) if refitted_path(run).is_file() => Some(format!(
             "and before and after with pictures of {size}×{size}, as both are used, with\n  {base}\n  anchorhood evaluate {} --data {pictures}",
             quoted(&refitted_path(run).display().to_string())
@@ -622,11 +596,7 @@ mod tests {
             let pictures = Pictures::new(side, side, vec![0; n * side * side * 3]).unwrap();
             let data = Dataset {
                 name: "a test".into(),
-                train: Split {
-                    pictures,
-                    labels: None,
-                    names: vec![],
-                },
+                train: Split { pictures, labels: None, names: vec![] },
                 test: None,
                 mean: [0.0; 3],
                 std: [1.0; 3],

@@ -69,9 +69,9 @@ fn memory(fits: Option<Fits>) -> String {
 
 fn data(error: &DataError) -> Option<String> {
     match error {
-        DataError::PackSize { asked, .. } => Some(format!(
-            "leave --size out, or pack again with --size {asked}"
-        )),
+        DataError::PackSize { asked, .. } => {
+            Some(format!("leave --size out, or pack again with --size {asked}"))
+        }
         DataError::Validation { there, .. } if *there > 2 => {
             Some(format!("--validate-on train:{} is the most", there - 2))
         }
@@ -142,9 +142,7 @@ fn train(error: &TrainError) -> Option<String> {
         }
         TrainError::RunName { .. } => "give such a --name, and its place with --runs".into(),
         TrainError::Busy { .. } => "wait for it, or choose another --name".into(),
-        TrainError::Diverged {
-            rate, temperature, ..
-        } => match temperature {
+        TrainError::Diverged { rate, temperature, .. } => match temperature {
             // The gradient grows as the temperature falls.
             Some(tau) if *tau < LOW_TEMPERATURE => {
                 format!(
@@ -214,10 +212,7 @@ fn is_result(path: &Path) -> bool {
 }
 
 fn unwritable(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
-    )
+    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
 fn report(error: &ReportError) -> Option<String> {
@@ -295,10 +290,7 @@ mod tests {
     #[test]
     fn an_unwritable_place_of_an_index_is_told_another() {
         let failed = |path: &str, kind: ErrorKind| {
-            advice(&SearchError::Io {
-                path: path.into(),
-                source: kind.into(),
-            })
+            advice(&SearchError::Io { path: path.into(), source: kind.into() })
         };
         let told = failed(".small.index.journal", ErrorKind::PermissionDenied);
         assert!(told.unwrap().contains("-o"));
@@ -330,10 +322,7 @@ mod tests {
             let said = sentence(&too_large(fits));
             assert!(said.ends_with(end), "{said}");
         };
-        ends(
-            batch(0, false),
-            "not one picture fits: a smaller --width or --size needs less",
-        );
+        ends(batch(0, false), "not one picture fits: a smaller --width or --size needs less");
         ends(
             Some(Fits::Rows { percent: 45 }),
             "45% of the pictures (--limit), or features shorter by as much (--features), would fit",
@@ -361,10 +350,7 @@ mod tests {
             assert!(said.ends_with(rate) && !said.contains("--tau"), "{said}");
         }
         let unwritten = |kind: ErrorKind| {
-            sentence(&CheckpointError::Write {
-                path: "last".into(),
-                source: kind.into(),
-            })
+            sentence(&CheckpointError::Write { path: "last".into(), source: kind.into() })
         };
         assert!(unwritten(ErrorKind::NotFound).contains("put it back"));
         assert!(unwritten(ErrorKind::PermissionDenied).contains("allow writing"));

@@ -41,12 +41,7 @@ impl Drawer {
     pub fn new(style: Style, stop: Arc<AtomicBool>) -> Self {
         let bar = styled(style != Style::Human);
         bar.set_prefix("getting ready");
-        Drawer {
-            style,
-            bar,
-            stop,
-            closed: false,
-        }
+        Drawer { style, bar, stop, closed: false }
     }
 
     /// Whether stdout was closed under it.
@@ -113,11 +108,9 @@ impl Drawer {
     fn human(&mut self, event: &Event) {
         match event {
             Event::Progress(p) => self.progress(p),
-            Event::Discovering {
-                round,
-                done,
-                pictures,
-            } => self.discovering(*round, *done, *pictures),
+            Event::Discovering { round, done, pictures } => {
+                self.discovering(*round, *done, *pictures)
+            }
             other => {
                 if let Some(text) = sentence(other) {
                     self.say(&text);
@@ -129,8 +122,7 @@ impl Drawer {
     fn progress(&self, p: &Progress) {
         self.bar.set_length(p.batches as u64);
         self.bar.set_position(p.batch as u64);
-        self.bar
-            .set_prefix(format!("round {} epoch {}", p.round, p.epoch + 1));
+        self.bar.set_prefix(format!("round {} epoch {}", p.round, p.epoch + 1));
         self.bar.set_message(format!(
             "loss {:.4}, {:.0} pictures/s, {} left",
             p.loss,
@@ -220,12 +212,7 @@ fn pretext(p: &PretextMeasured) -> String {
         format!("{} {:.1}%{chance}", f.name, 100.0 * f.share)
     };
     let figures: Vec<String> = p.figures.iter().map(figure).collect();
-    format!(
-        "round {} epoch {}, its own task: {}",
-        p.round,
-        p.epoch + 1,
-        figures.join(", ")
-    )
+    format!("round {} epoch {}, its own task: {}", p.round, p.epoch + 1, figures.join(", "))
 }
 
 fn label_free(e: &LabelFreeEvaluated) -> String {

@@ -18,26 +18,17 @@ pub struct Failure {
 impl Failure {
     /// Something that cannot be asked for.
     pub fn usage(message: impl Into<String>) -> Self {
-        Failure {
-            message: Some(message.into()),
-            code: 2,
-        }
+        Failure { message: Some(message.into()), code: 2 }
     }
 
     /// Something that failed.
     pub fn failed(message: impl Into<String>) -> Self {
-        Failure {
-            message: Some(message.into()),
-            code: 1,
-        }
+        Failure { message: Some(message.into()), code: 1 }
     }
 
     /// A run that was interrupted and saved; all has been said.
     pub fn interrupted() -> Self {
-        Failure {
-            message: None,
-            code: 130,
-        }
+        Failure { message: None, code: 130 }
     }
 
     /// Nobody reads stdout any more; there is nobody to tell.

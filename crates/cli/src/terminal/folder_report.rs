@@ -14,19 +14,14 @@ pub struct Told {
 
 /// The words for a report.
 pub fn told(report: &FolderReport) -> Told {
-    let (shows, others): (Vec<&PassedOver>, _) = report
-        .passed_over
-        .iter()
-        .partition(|kind| kind.why.is_some());
+    let (shows, others): (Vec<&PassedOver>, _) =
+        report.passed_over.iter().partition(|kind| kind.why.is_some());
     Told {
         warnings: shows.into_iter().map(PassedOver::to_string).collect(),
-        notes: [
-            no_pictures(&others),
-            report.labels.as_ref().and_then(labels),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
+        notes: [no_pictures(&others), report.labels.as_ref().and_then(labels)]
+            .into_iter()
+            .flatten()
+            .collect(),
     }
 }
 
@@ -63,11 +58,7 @@ mod tests {
 
     #[test]
     fn what_shows_something_is_warned_of_and_the_rest_noted() {
-        let kind = |ending: &str, files, why| PassedOver {
-            ending: ending.into(),
-            files,
-            why,
-        };
+        let kind = |ending: &str, files, why| PassedOver { ending: ending.into(), files, why };
         let report = FolderReport {
             labels: Some(FolderLabels::Dates("2019".into())),
             passed_over: vec![

@@ -45,10 +45,7 @@ mod tests {
     fn what_acts_on_a_terminal_is_shown() {
         assert_eq!(printable("Фото 写真 ü\t1\n"), "Фото 写真 ü\t1\n");
         let odd = "a\u{1b}[31m\r\u{9b}2J\u{202e}b\u{7f}";
-        assert_eq!(
-            printable(odd),
-            "a\\u001b[31m\\u000d\\u009b2J\\u202eb\\u007f"
-        );
+        assert_eq!(printable(odd), "a\\u001b[31m\\u000d\\u009b2J\\u202eb\\u007f");
         let json = serde_json::to_string(odd).unwrap();
         let back: String = serde_json::from_str(&printable(&json)).unwrap();
         assert_eq!(back, odd, "what a program reads is the same");

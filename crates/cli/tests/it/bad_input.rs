@@ -26,9 +26,7 @@ fn fill(folder: &Path, count: u32) {
 fn an_empty_folder() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("empty")).unwrap();
-    sandbox
-        .train(&["./empty"])
-        .failed(2, &["empty", "no pictures", "give a folder"]);
+    sandbox.train(&["./empty"]).failed(2, &["empty", "no pictures", "give a folder"]);
     assert!(!sandbox.path("runs").exists(), "no run is left behind");
 }
 
@@ -36,9 +34,7 @@ fn an_empty_folder() {
 fn a_single_picture() {
     let sandbox = Sandbox::new();
     fill(&sandbox.path("one"), 1);
-    sandbox
-        .train(&["./one"])
-        .failed(2, &["one", "1 picture", "at least 2"]);
+    sandbox.train(&["./one"]).failed(2, &["one", "1 picture", "at least 2"]);
     assert!(!sandbox.path("runs").exists(), "no run is left behind");
 }
 
@@ -51,9 +47,7 @@ fn odd_pictures_are_read_and_broken_ones_named() {
     grey.save(folder.join("grey.png")).unwrap();
     let deep: ImageBuffer<Luma<u16>, Vec<u16>> =
         ImageBuffer::from_fn(9, 40, |_, y| Luma([y as u16 * 1600]));
-    DynamicImage::from(deep)
-        .save(folder.join("sixteen-bit.png"))
-        .unwrap();
+    DynamicImage::from(deep).save(folder.join("sixteen-bit.png")).unwrap();
     picture(3).save(folder.join("Фото 写真 ü.PNG")).unwrap();
     picture(4).save(folder.join("a.jpg")).unwrap();
     let jpeg = fs::read(folder.join("a.jpg")).unwrap();
@@ -73,9 +67,7 @@ fn odd_pictures_are_read_and_broken_ones_named() {
 fn huge_png() -> Vec<u8> {
     let mut png = vec![];
     let mut bytes = std::io::Cursor::new(&mut png);
-    picture(0)
-        .write_to(&mut bytes, image::ImageFormat::Png)
-        .unwrap();
+    picture(0).write_to(&mut bytes, image::ImageFormat::Png).unwrap();
     png[16..20].copy_from_slice(&100_000_u32.to_be_bytes());
     png[20..24].copy_from_slice(&100_000_u32.to_be_bytes());
     let crc = crc32(&png[12..29]);
@@ -100,26 +92,22 @@ fn too_many_broken_pictures() {
     for number in 0..2 {
         fs::write(folder.join(format!("text-{number}.jpg")), "no").unwrap();
     }
-    sandbox
-        .train(&["./pictures"])
-        .failed(1, &["2 of 10", "10%", "text-0.jpg"]);
+    sandbox.train(&["./pictures"]).failed(1, &["2 of 10", "10%", "text-0.jpg"]);
 }
 
 #[test]
 fn fewer_pictures_than_a_batch() {
     let sandbox = Sandbox::new();
     let ran = sandbox.train(&["--shapes-train", "10", "--batch", "64"]);
-    ran.succeeded()
-        .says(&["warning", "batch of 64", "10 pictures"]);
+    ran.succeeded().says(&["warning", "batch of 64", "10 pictures"]);
 }
 
 #[test]
 fn more_neighbours_than_pictures() {
     let sandbox = Sandbox::new();
-    sandbox.train(&["--shapes-train", "10", "-k", "10"]).failed(
-        2,
-        &["10 neighbours", "9 others", "10 pictures", "--neighbours"],
-    );
+    sandbox
+        .train(&["--shapes-train", "10", "-k", "10"])
+        .failed(2, &["10 neighbours", "9 others", "10 pictures", "--neighbours"]);
     assert!(!sandbox.path("runs").exists(), "no run is left behind");
 }
 
@@ -131,9 +119,7 @@ fn no_labels_to_judge_by() {
     let said = "No kNN is reported, because these pictures have no labels";
     assert!(ran.stdout.contains(said), "{}", ran.stdout);
     assert!(ran.stdout.contains("anchors") && ran.stdout.contains("loss"));
-    sandbox
-        .run(&["evaluate", "a"])
-        .failed(2, &["no labelled pictures", "sub-folder per class"]);
+    sandbox.run(&["evaluate", "a"]).failed(2, &["no labelled pictures", "sub-folder per class"]);
 }
 
 #[test]
@@ -143,9 +129,7 @@ fn no_labels_to_validate_by() {
     sandbox
         .train(&["./flat", "--validate-on", "train:5"])
         .failed(2, &["flat", "no labels", "leave --validate-on out"]);
-    sandbox
-        .train(&["--validate-on", "train:0"])
-        .failed(2, &["data.validate_on", "at least 1"]);
+    sandbox.train(&["--validate-on", "train:0"]).failed(2, &["data.validate_on", "at least 1"]);
     assert!(!sandbox.path("runs").exists(), "no run is left behind");
 }
 
@@ -171,23 +155,15 @@ fn an_existing_run() {
 #[test]
 fn unknown_data_sets() {
     let sandbox = Sandbox::new();
-    sandbox
-        .train(&["shaeps"])
-        .failed(2, &["`shaeps`", "did you mean `shapes`"]);
-    sandbox
-        .train(&["./nowhere"])
-        .failed(2, &["nowhere", "no such file or folder"]);
-    sandbox
-        .train(&["cifar10"])
-        .failed(2, &["cifar10 was not found", "ANCHORHOOD_CIFAR10", "data"]);
+    sandbox.train(&["shaeps"]).failed(2, &["`shaeps`", "did you mean `shapes`"]);
+    sandbox.train(&["./nowhere"]).failed(2, &["nowhere", "no such file or folder"]);
+    sandbox.train(&["cifar10"]).failed(2, &["cifar10 was not found", "ANCHORHOOD_CIFAR10", "data"]);
 }
 
 #[test]
 fn more_threads_than_make_sense() {
     let sandbox = Sandbox::new();
-    sandbox
-        .run(&["bench", "step", "--threads", "4096"])
-        .failed(2, &["--threads 4096", "256"]);
+    sandbox.run(&["bench", "step", "--threads", "4096"]).failed(2, &["--threads 4096", "256"]);
     let config = sandbox.run(&["train", "--threads", "4096"]);
     config.failed(2, &["machine.threads", "256"]);
 }
@@ -195,9 +171,7 @@ fn more_threads_than_make_sense() {
 #[test]
 fn a_gpu_that_is_not_there() {
     let sandbox = Sandbox::new();
-    sandbox
-        .train(&["--device", "gpu"])
-        .failed(2, &["gpu", "auto, cpu, cuda, cuda:N"]);
+    sandbox.train(&["--device", "gpu"]).failed(2, &["gpu", "auto, cpu, cuda, cuda:N"]);
     if anchorhood::engine::Cuda::available() {
         anchorhood_testing::skip("this machine has a GPU");
         return;
@@ -232,9 +206,7 @@ fn places_that_cannot_be_written() {
     sandbox.train(&[]).failed(1, &["runs"]);
     // Root may write anywhere but here.
     #[cfg(target_os = "linux")]
-    sandbox
-        .train(&["--runs", "/proc/runs"])
-        .failed(1, &["/proc/runs"]);
+    sandbox.train(&["--runs", "/proc/runs"]).failed(1, &["/proc/runs"]);
 }
 
 /// A limit on file sizes fails writes as a full disk does.
@@ -243,17 +215,12 @@ fn places_that_cannot_be_written() {
 fn a_full_disk_keeps_the_last_good_checkpoint() {
     let sandbox = Sandbox::new();
     sandbox.train(&["--name", "a", "--rounds", "0"]).succeeded();
-    sandbox
-        .train(&["--name", "b", "--rounds", "0", "--epochs", "3"])
-        .succeeded();
+    sandbox.train(&["--name", "b", "--rounds", "0", "--epochs", "3"]).succeeded();
     let limited = |blocks: usize, args: &str| {
         let program = env!("CARGO_BIN_EXE_anchorhood");
         let line = format!("trap '' XFSZ; ulimit -f {blocks}; exec '{program}' {args}");
         let mut command = std::process::Command::new("sh");
-        let output = command
-            .args(["-c", &line])
-            .current_dir(sandbox.path("."))
-            .output();
+        let output = command.args(["-c", &line]).current_dir(sandbox.path(".")).output();
         common::Ran::from(output.unwrap())
     };
     let args = format!("train --name c {}", common::TINY.join(" "));
@@ -283,9 +250,7 @@ fn settings_that_cannot_be() {
             false => args,
         };
         let all: Vec<&str> = joined.iter().map(String::as_str).collect();
-        sandbox
-            .run(&[&["train"], &all[..]].concat())
-            .failed(2, parts);
+        sandbox.run(&[&["train"], &all[..]].concat()).failed(2, parts);
     }
     assert!(!sandbox.path("runs").exists(), "no run is left behind");
 }
@@ -294,10 +259,7 @@ fn settings_that_cannot_be() {
 fn a_misspelt_configuration_file() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path("mine.toml"), "[training]\nepoch = 3\n").unwrap();
-    sandbox
-        .run(&["train", "--config", "mine.toml"])
-        .failed(2, &["mine.toml"])
-        .says(&["epoch"]);
+    sandbox.run(&["train", "--config", "mine.toml"]).failed(2, &["mine.toml"]).says(&["epoch"]);
 }
 
 #[test]
@@ -388,10 +350,7 @@ fn bad_usage_ends_with_2_and_a_failure_with_1() {
         assert!(!ran.stderr.contains("panicked"), "{line}: {}", ran.stderr);
     }
     let begun = |name: &String| !name.starts_with("compare-");
-    let after: Vec<String> = names(&sandbox.path("runs"))
-        .into_iter()
-        .filter(begun)
-        .collect();
+    let after: Vec<String> = names(&sandbox.path("runs")).into_iter().filter(begun).collect();
     assert_eq!(after, before, "no run is left behind");
     let lost = "compare --methods and --view-epochs 4 --lr 1e30 --name lost --fill-memory false";
     let line = format!("{lost} {tiny}");

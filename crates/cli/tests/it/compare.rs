@@ -37,12 +37,7 @@ fn written(file: &Path) -> SystemTime {
 fn methods_are_given_the_same_and_trained_once() {
     let sandbox = Sandbox::new();
     let ran = compare(&sandbox, "--methods and,simclr --view-epochs 8").succeeded();
-    for part in [
-        "8 view-epochs for each",
-        "over raw pixels",
-        "simclr",
-        "raw pixels",
-    ] {
+    for part in ["8 view-epochs for each", "over raw pixels", "simclr", "raw pixels"] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
     ran.says(&["and: 1 of 2", "simclr: 2 of 2", "round 0 epoch 1/4"]);
@@ -51,27 +46,17 @@ fn methods_are_given_the_same_and_trained_once() {
     assert_eq!(all.clone().map(|c| c.training.epochs), [4, 2]);
     assert_eq!(all.map(|c| c.view_epochs()), [8, 8]);
     let files = ["json", "md", "svg"].map(|e| format!("comparison.{e}"));
-    let expected = [
-        &["allowance.json".to_string(), "and".into()][..],
-        &files,
-        &["simclr".into()],
-    ];
+    let expected = [&["allowance.json".to_string(), "and".into()][..], &files, &["simclr".into()]];
     assert_eq!(names(&folder), expected.concat());
 
     let metrics = folder.join("and/metrics.jsonl");
     let before = written(&metrics);
-    let more = compare(
-        &sandbox,
-        "--methods and,simclr,instance --view-epochs 8 --json",
-    );
+    let more = compare(&sandbox, "--methods and,simclr,instance --view-epochs 8 --json");
     let found: Value = serde_json::from_str(&more.succeeded().stdout).unwrap();
     assert_eq!(found["allowance"], serde_json::json!({"view_epochs": 8}));
     assert_eq!(found["runs"].as_array().unwrap().len(), 3);
     for run in found["runs"].as_array().unwrap() {
-        assert_eq!(
-            (&run["view_epochs"], &run["last"]["n"]),
-            (&8.into(), &16.into())
-        );
+        assert_eq!((&run["view_epochs"], &run["last"]["n"]), (&8.into(), &16.into()));
         let last = run["curve"].as_array().unwrap().last().unwrap();
         assert_eq!(last[1], run["last"]["top1"]);
     }
@@ -130,10 +115,8 @@ fn the_papers_rivals_are_compared_too() {
 #[test]
 fn seeds_are_averaged() {
     let sandbox = Sandbox::new();
-    let ran = compare(
-        &sandbox,
-        "--methods instance --view-epochs 2 --seeds 0,3 --name mine --quiet",
-    );
+    let ran =
+        compare(&sandbox, "--methods instance --view-epochs 2 --seeds 0,3 --name mine --quiet");
     let ran = ran.succeeded();
     assert!(ran.stdout.contains('±') && ran.stderr.is_empty(), "{ran:?}");
     let runs = names(&sandbox.path("runs/mine"));
@@ -146,17 +129,11 @@ fn seeds_are_averaged() {
 fn what_cannot_be_compared_is_refused() {
     let sandbox = Sandbox::new();
     for (more, parts) in [
-        (
-            "--methods and --view-epochs 2 --minutes 1",
-            &["--minutes"][..],
-        ),
+        ("--methods and --view-epochs 2 --minutes 1", &["--minutes"][..]),
         ("--methods and --minutes 1 --epochs 2", &["--epochs"]),
         ("--methods and,magic --minutes 1", &["magic"]),
         ("--methods and --minutes 0", &["minutes above 0"]),
-        (
-            "--methods and --minutes 1 --knn-features memory",
-            &["--knn-features"],
-        ),
+        ("--methods and --minutes 1 --knn-features memory", &["--knn-features"]),
         ("--methods and --view-epochs 1 --name ../x", &["../x"]),
     ] {
         compare(&sandbox, more).failed(2, parts);
@@ -170,36 +147,15 @@ fn minutes_become_epochs_that_are_kept() {
     let sandbox = Sandbox::new();
     let line = format!("train {TINY} --features 8 --name a --minutes 0.1 --warm-up 1000");
     let ran = sandbox.run(&words(&line)).succeeded();
-    let ran = ran.says(&[
-        "0.1 minutes are",
-        "in each of 2 rounds",
-        "pictures a second",
-        "warm-up",
-    ]);
-    assert_eq!(
-        ran.stderr.matches("raw pixels: kNN").count(),
-        1,
-        "{}",
-        ran.stderr
-    );
+    let ran = ran.says(&["0.1 minutes are", "in each of 2 rounds", "pictures a second", "warm-up"]);
+    assert_eq!(ran.stderr.matches("raw pixels: kNN").count(), 1, "{}", ran.stderr);
     let run = sandbox.path("runs/a");
     let training = config(&run).training;
     assert!(training.epochs > 1);
     assert!((training.warm_up - training.epochs as f64 / 10.0).abs() < 1e-9);
-    assert_eq!(
-        names(&sandbox.path("")),
-        ["runs"],
-        "nothing is left of measuring"
-    );
+    assert_eq!(names(&sandbox.path("")), ["runs"], "nothing is left of measuring");
     assert_eq!(names(&sandbox.path("runs")), ["a"]);
-    let again = [
-        "train",
-        "--config",
-        "runs/a/config.toml",
-        "--name",
-        "b",
-        "--quiet",
-    ];
+    let again = ["train", "--config", "runs/a/config.toml", "--name", "b", "--quiet"];
     sandbox.run(&again).succeeded();
     let last = |run: &str| bits(&sandbox.path(&format!("runs/{run}/checkpoints/last.safetensors")));
     assert!(last("a") == last("b"), "other weights");
@@ -234,9 +190,7 @@ fn the_default_is_shortened_where_a_machine_is_slow() {
 fn too_few_minutes_say_how_many_would_do() {
     let sandbox = Sandbox::new();
     let line = format!("train {TINY} --minutes 0.02");
-    sandbox
-        .run(&words(&line))
-        .failed(2, &["too little", "each of 2 rounds", "give --minutes 0.1"]);
+    sandbox.run(&words(&line)).failed(2, &["too little", "each of 2 rounds", "give --minutes 0.1"]);
     assert!(!sandbox.path("runs").exists(), "no run is left behind");
     for other in ["--epochs 3", "--resume a"] {
         let line = format!("train --minutes 1 {other}");

@@ -13,9 +13,7 @@ fn with_copies() -> Sandbox {
     let folder = sandbox.path("pictures");
     fs::create_dir(&folder).unwrap();
     for number in 0..12 {
-        scene(number)
-            .save(folder.join(format!("{number:02}.png")))
-            .unwrap();
+        scene(number).save(folder.join(format!("{number:02}.png"))).unwrap();
     }
     let crop = imageops::crop_imm(&scene(0), 10, 8, 70, 56).to_image();
     crop.save(folder.join("part of 00.png")).unwrap();
@@ -23,9 +21,7 @@ fn with_copies() -> Sandbox {
     small.save(folder.join("small 01.png")).unwrap();
     fs::create_dir(folder.join("more")).unwrap();
     fs::copy(folder.join("02.png"), folder.join("more/02.png")).unwrap();
-    let index = [
-        "index", "--model", "a", "pictures", "-o", "p.index", "--labels", "none",
-    ];
+    let index = ["index", "--model", "a", "pictures", "-o", "p.index", "--labels", "none"];
     sandbox.run(&index).succeeded();
     sandbox
 }
@@ -55,9 +51,7 @@ fn copies_are_named_moved_and_put_back() {
     let inside = ["duplicates", "p.index", "--move-to", "pictures/copies"];
     sandbox.run(&inside).failed(2, &["pictures/copies"]);
     let moved = sandbox.run(&["duplicates", "p.index", "--move-to", "copies"]);
-    moved
-        .succeeded()
-        .says(&["3 pictures were moved", "--undo copies/undo.jsonl"]);
+    moved.succeeded().says(&["3 pictures were moved", "--undo copies/undo.jsonl"]);
     assert_eq!(names(&sandbox.path("pictures")).len(), before.len() - 2);
     assert_eq!(
         names(&sandbox.path("copies")),
@@ -65,9 +59,7 @@ fn copies_are_named_moved_and_put_back() {
     );
     // The index still has them; what is gone is no copy any more.
     let again = sandbox.run(&["duplicates", "p.index", "--move-to", "copies"]);
-    again
-        .succeeded()
-        .says(&["3 pictures could not be read", "0 copies"]);
+    again.succeeded().says(&["3 pictures could not be read", "0 copies"]);
     let back = sandbox.run(&["duplicates", "--undo", "copies/undo.jsonl"]);
     back.succeeded().says(&["3 pictures were put back"]);
     assert_eq!(names(&sandbox.path("pictures")), before);
@@ -77,11 +69,7 @@ fn copies_are_named_moved_and_put_back() {
     let undo = |file: &str| sandbox.run(&["duplicates", "--undo", file]);
     undo("bad.jsonl").failed(2, &["bad.jsonl", "line 1 is no record"]);
     undo("none.jsonl").failed(1, &["none.jsonl"]);
-    sandbox
-        .run(&["duplicates"])
-        .code
-        .filter(|code| *code == 2)
-        .unwrap();
+    sandbox.run(&["duplicates"]).code.filter(|code| *code == 2).unwrap();
 }
 
 #[test]
@@ -90,27 +78,16 @@ fn what_leaked_from_one_folder_into_another() {
     fs::create_dir(sandbox.path("test")).unwrap();
     fs::copy(sandbox.path("pictures/05.png"), sandbox.path("test/x.png")).unwrap();
     scene(20).save(sandbox.path("test/y.png")).unwrap();
-    sandbox
-        .run(&["index", "--model", "a", "test", "-o", "t.index"])
-        .succeeded();
+    sandbox.run(&["index", "--model", "a", "test", "-o", "t.index"]).succeeded();
     let args = ["duplicates", "p.index", "--against", "t.index", "--json"];
     let groups = lines(&sandbox.run(&args).succeeded().stdout);
     assert_eq!(groups.len(), 1, "{groups:?}");
     assert!(groups[0]["keep"].as_str().unwrap().ends_with("test/x.png"));
     let leaked = &groups[0]["others"][0];
-    assert!(
-        leaked["path"]
-            .as_str()
-            .unwrap()
-            .ends_with("pictures/05.png")
-    );
+    assert!(leaked["path"].as_str().unwrap().ends_with("pictures/05.png"));
     assert_eq!(leaked["kind"], "same file");
-    sandbox
-        .train(&["--name", "b", "--quiet", "--seed", "5"])
-        .succeeded();
-    sandbox
-        .run(&["index", "--model", "b", "test", "-o", "b.index"])
-        .succeeded();
+    sandbox.train(&["--name", "b", "--quiet", "--seed", "5"]).succeeded();
+    sandbox.run(&["index", "--model", "b", "test", "-o", "b.index"]).succeeded();
     let other = ["duplicates", "p.index", "--against", "b.index"];
     sandbox.run(&other).failed(2, &["different models"]);
 }
@@ -124,38 +101,21 @@ fn few_pictures_that_stand_for_all_and_odd_ones() {
     assert_eq!(chosen.len(), 5);
     assert!(sandbox.path("s.png").exists());
     fs::write(sandbox.path("done.txt"), chosen[..2].join("\n")).unwrap();
-    let rest = sandbox.run(&[
-        "select",
-        "p.index",
-        "100",
-        "--already",
-        "done.txt",
-        "--json",
-    ]);
+    let rest = sandbox.run(&["select", "p.index", "100", "--already", "done.txt", "--json"]);
     let rest = rest.succeeded();
     let paths = lines(&rest.stdout);
     assert_eq!(paths.len(), 13);
     assert_eq!(paths[0]["path"], chosen[2], "it goes on where it was");
-    rest.says(&[
-        "13 of 15 pictures chosen beside 2",
-        "these are all that are left",
-    ]);
+    rest.says(&["13 of 15 pictures chosen beside 2", "these are all that are left"]);
     fs::write(sandbox.path("bad.txt"), "nowhere.png\n").unwrap();
     let bad = ["select", "p.index", "3", "--already", "bad.txt"];
-    sandbox
-        .run(&bad)
-        .failed(2, &["bad.txt", "nowhere.png", "prints them"]);
+    sandbox.run(&bad).failed(2, &["bad.txt", "nowhere.png", "prints them"]);
 
     let odd = sandbox.run(&["outliers", "p.index", "-n", "4", "--sheet", "odd.png"]);
     let odd = odd.succeeded().stdout;
     let scores: Vec<f32> = odd.lines().map(|l| l[..6].parse().unwrap()).collect();
-    assert!(
-        scores.len() == 4 && scores.is_sorted_by(|a, b| a >= b),
-        "{odd}"
-    );
-    RgbImage::from_pixel(96, 72, Rgb([4, 4, 6]))
-        .save(sandbox.path("pictures/03.png"))
-        .unwrap();
+    assert!(scores.len() == 4 && scores.is_sorted_by(|a, b| a >= b), "{odd}");
+    RgbImage::from_pixel(96, 72, Rgb([4, 4, 6])).save(sandbox.path("pictures/03.png")).unwrap();
     for by in ["dark", "flat", "blurry"] {
         let ran = sandbox.run(&["outliers", "p.index", "-n", "1", "--by", by, "--json"]);
         let found = lines(&ran.succeeded().stdout);
@@ -173,49 +133,28 @@ fn wrong_labels_are_named_and_logistic_regression_follows_labels() {
     for number in 0..10_u8 {
         let dark = RgbImage::from_pixel(16, 16, Rgb([number, 0, 30 + number]));
         let place = if number == 7 { "light" } else { "dark" };
-        dark.save(sandbox.path(&format!("pictures/{place}/d{number}.png")))
-            .unwrap();
+        dark.save(sandbox.path(&format!("pictures/{place}/d{number}.png"))).unwrap();
         let light = RgbImage::from_fn(16, 16, |x, _| Rgb([255 - number, (x % 2 * 255) as u8, 200]));
-        light
-            .save(sandbox.path(&format!("pictures/light/l{number}.png")))
-            .unwrap();
+        light.save(sandbox.path(&format!("pictures/light/l{number}.png"))).unwrap();
     }
-    let args = [
-        "classify", "--model", "a", "pictures", "--check", "--json", "-k", "5",
-    ];
-    let ran = sandbox
-        .run(&[&args[..], &["--check-sheet", "w.png"]].concat())
-        .succeeded();
+    let args = ["classify", "--model", "a", "pictures", "--check", "--json", "-k", "5"];
+    let ran = sandbox.run(&[&args[..], &["--check-sheet", "w.png"]].concat()).succeeded();
     let wrong = lines(&ran.stdout);
     assert_eq!(wrong.len(), 1, "{wrong:?}");
     assert_eq!(wrong[0]["path"], "light/d7.png");
-    assert_eq!(
-        (&wrong[0]["given"], &wrong[0]["likely"]),
-        (&"light".into(), &"dark".into())
-    );
+    assert_eq!((&wrong[0]["given"], &wrong[0]["likely"]), (&"light".into(), &"dark".into()));
     ran.says(&["1 of 20 labels", "1 of them confidently"]);
     assert!(sandbox.path("w.png").exists());
 
-    fs::write(
-        sandbox.path("l.csv"),
-        "dark/d0.png,night\nlight/l0.png,day\n",
-    )
-    .unwrap();
+    fs::write(sandbox.path("l.csv"), "dark/d0.png,night\nlight/l0.png,day\n").unwrap();
     let by = [
         "classify", "--model", "a", "pictures", "--labels", "l.csv", "--by", "logistic", "-o",
         "out.csv",
     ];
-    sandbox
-        .run(&by)
-        .succeeded()
-        .says(&["18 pictures classified by 2 labelled ones"]);
+    sandbox.run(&by).succeeded().says(&["18 pictures classified by 2 labelled ones"]);
     let mut rows = csv::Reader::from_path(sandbox.path("out.csv")).unwrap();
     for row in rows.records().map(|r| r.unwrap()) {
-        let expected = if row[0].contains("/d") {
-            "night"
-        } else {
-            "day"
-        };
+        let expected = if row[0].contains("/d") { "night" } else { "day" };
         assert_eq!(&row[1], expected, "{row:?}");
     }
     fs::create_dir(sandbox.path("flat")).unwrap();
@@ -223,9 +162,5 @@ fn wrong_labels_are_named_and_logistic_regression_follows_labels() {
     sandbox
         .run(&["classify", "--model", "a", "flat", "--check"])
         .failed(2, &["flat: its sub-folders are no classes", "--labels"]);
-    sandbox
-        .run(&["classify", "--model", "a", "flat"])
-        .code
-        .filter(|code| *code == 2)
-        .unwrap();
+    sandbox.run(&["classify", "--model", "a", "flat"]).code.filter(|code| *code == 2).unwrap();
 }

@@ -71,17 +71,8 @@ fn a_damaged_index_is_refused() {
     fill(&sandbox.path("pictures"), 12);
     let args = ["index", "--model", "a", "pictures", "-o", "p.index"];
     sandbox.run(&args).succeeded();
-    let find = || {
-        sandbox.run(&[
-            "neighbours",
-            "--model",
-            "a",
-            "p.index",
-            "pictures/7.png",
-            "-k",
-            "3",
-        ])
-    };
+    let find =
+        || sandbox.run(&["neighbours", "--model", "a", "p.index", "pictures/7.png", "-k", "3"]);
     find().succeeded();
     flipped(&sandbox.path("p.index"), 10, |what| {
         let ran = find();
@@ -111,22 +102,10 @@ fn a_damaged_pack_is_noticed_by_train() {
 fn two_that_pack_to_one_name_do_no_damage() {
     let sandbox = Sandbox::new();
     fill(&sandbox.path("mine"), 40);
-    let pack = [
-        "data",
-        "pack",
-        "./mine",
-        "-o",
-        "mine.pack",
-        "--size",
-        "16",
-        "--force",
-    ];
+    let pack = ["data", "pack", "./mine", "-o", "mine.pack", "--size", "16", "--force"];
     for _ in 0..3 {
-        let mut both: Vec<_> = (0..2)
-            .map(|_| sandbox.command(&pack).spawn().unwrap())
-            .collect();
-        both.iter_mut()
-            .for_each(|p| assert!(p.wait().unwrap().success()));
+        let mut both: Vec<_> = (0..2).map(|_| sandbox.command(&pack).spawn().unwrap()).collect();
+        both.iter_mut().for_each(|p| assert!(p.wait().unwrap().success()));
         sandbox.run(&["data", "check", "mine.pack"]).succeeded();
     }
 }

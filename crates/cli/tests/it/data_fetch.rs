@@ -16,10 +16,7 @@ fn body() -> (Vec<u8>, String) {
 
 fn md5(bytes: &[u8]) -> String {
     use md5::{Digest, Md5};
-    Md5::digest(bytes)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect()
+    Md5::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// Fetches SVHN, both of whose files the server gives alike.
@@ -53,9 +50,7 @@ fn a_whole_file_takes_its_name_and_is_not_fetched_twice() {
     assert!(ran.stderr.contains("train_32x32.mat: 1 of 1 MB"), "{ran:?}");
     assert_eq!(files(&sandbox), ["test_32x32.mat", "train_32x32.mat"]);
     assert!(fs::read(sandbox.path("data/svhn/train_32x32.mat")).unwrap() == bytes);
-    fetch(&sandbox, &server.address, &sum)
-        .succeeded()
-        .says(&["is there already"]);
+    fetch(&sandbox, &server.address, &sum).succeeded().says(&["is there already"]);
     assert_eq!(server.requests().len(), 2);
 }
 
@@ -70,16 +65,8 @@ fn broken_connections_are_resumed_where_they_broke() {
         Manner::Good,
     ];
     let server = Server::start(bytes.clone(), &manners);
-    fetch(&sandbox, &server.address, &sum)
-        .succeeded()
-        .says(&["trying again"]);
-    let ranges = [
-        "",
-        "bytes=300000-",
-        "bytes=300000-",
-        "bytes=300000-",
-        "bytes=500000-",
-    ];
+    fetch(&sandbox, &server.address, &sum).succeeded().says(&["trying again"]);
+    let ranges = ["", "bytes=300000-", "bytes=300000-", "bytes=300000-", "bytes=500000-"];
     assert_eq!(server.requests()[..5], ranges);
     assert!(fs::read(sandbox.path("data/svhn/train_32x32.mat")).unwrap() == bytes);
 }
@@ -88,23 +75,12 @@ fn broken_connections_are_resumed_where_they_broke() {
 fn a_later_command_goes_on_and_half_a_file_never_has_the_name() {
     let ((bytes, sum), sandbox) = (body(), Sandbox::new());
     // The last manner stays: every attempt after the first brings nothing.
-    let server = Server::start(
-        bytes.clone(),
-        &[Manner::CutAfter(400_000), Manner::CutAfter(0)],
-    );
-    fetch(&sandbox, &server.address, &sum).failed(
-        1,
-        &[
-            "train_32x32.mat",
-            "gave up after 5 attempts",
-            "goes on where",
-        ],
-    );
+    let server = Server::start(bytes.clone(), &[Manner::CutAfter(400_000), Manner::CutAfter(0)]);
+    fetch(&sandbox, &server.address, &sum)
+        .failed(1, &["train_32x32.mat", "gave up after 5 attempts", "goes on where"]);
     assert_eq!(files(&sandbox), ["train_32x32.mat.part"]);
     let server = Server::start(bytes, &[Manner::Good]);
-    fetch(&sandbox, &server.address, &sum)
-        .succeeded()
-        .says(&["going on after 0 MB"]);
+    fetch(&sandbox, &server.address, &sum).succeeded().says(&["going on after 0 MB"]);
     assert_eq!(server.requests()[0], "bytes=400000-");
     assert_eq!(files(&sandbox), ["test_32x32.mat", "train_32x32.mat"]);
 }
@@ -114,10 +90,8 @@ fn a_server_without_ranges_or_with_wrong_ones() {
     let (bytes, sum) = body();
     for manner in [Manner::NoRanges, Manner::WrongRange] {
         let sandbox = Sandbox::new();
-        let server = Server::start(
-            bytes.clone(),
-            &[Manner::CutAfter(300_000), manner, Manner::Good],
-        );
+        let server =
+            Server::start(bytes.clone(), &[Manner::CutAfter(300_000), manner, Manner::Good]);
         fetch(&sandbox, &server.address, &sum).succeeded();
         let got = fs::read(sandbox.path("data/svhn/train_32x32.mat")).unwrap();
         assert!(got == bytes, "{manner:?}");
@@ -162,18 +136,9 @@ fn wrong_bytes_are_thrown_away() {
     run(&sandbox, &args).failed(1, &["train_32x32.mat", expected, "found", "thrown away"]);
     assert!(files(&sandbox).is_empty(), "{:?}", files(&sandbox));
     fs::write(sandbox.path("data/svhn/train_32x32.mat"), "mine").unwrap();
-    run(&sandbox, &args).failed(
-        1,
-        &[
-            "train_32x32.mat: is there already",
-            expected,
-            "move it away",
-        ],
-    );
-    assert_eq!(
-        fs::read(sandbox.path("data/svhn/train_32x32.mat")).unwrap(),
-        b"mine"
-    );
+    run(&sandbox, &args)
+        .failed(1, &["train_32x32.mat: is there already", expected, "move it away"]);
+    assert_eq!(fs::read(sandbox.path("data/svhn/train_32x32.mat")).unwrap(), b"mine");
 }
 
 #[test]
@@ -186,10 +151,7 @@ fn a_refusal_is_final_and_no_server_is_said_plainly() {
         assert_eq!(server.requests().len(), 1);
     }
     // A port that nobody listens on any more.
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     fetch(&sandbox, &format!("http://{port}"), &sum)
         .failed(1, &["no connection", "Is this machine online?"]);
     fetch(&sandbox, "nonsense", &sum).failed(1, &["nonsense/train_32x32.mat"]);
@@ -215,17 +177,8 @@ fn fetch_dogs(sandbox: &Sandbox, tar: Vec<u8>) -> Ran {
     let sum = md5(&tar);
     let server = Server::start(tar, &[Manner::Good]);
     let (images, lists) = (format!("images.tar={sum}"), format!("lists.tar={sum}"));
-    let args = [
-        "data",
-        "fetch",
-        "dogs",
-        "--mirror",
-        &server.address,
-        "--md5",
-        &images,
-        "--md5",
-        &lists,
-    ];
+    let args =
+        ["data", "fetch", "dogs", "--mirror", &server.address, "--md5", &images, "--md5", &lists];
     run(sandbox, &args)
 }
 
@@ -237,17 +190,9 @@ fn archives_are_unpacked_into_place() {
     fs::write(sandbox.path("data/dogs/train_list.mat"), "a list").unwrap();
     let tar = tar_of(&[("./Images/a/1.jpg", "one"), ("Images/b/2.jpg", "two")]);
     fetch_dogs(&sandbox, tar.clone()).succeeded();
-    assert_eq!(
-        names(&sandbox.path("data/dogs")),
-        ["Images", "train_list.mat"]
-    );
-    assert_eq!(
-        fs::read(sandbox.path("data/dogs/Images/b/2.jpg")).unwrap(),
-        b"two"
-    );
-    fetch_dogs(&sandbox, tar)
-        .succeeded()
-        .says(&["Images: is there already"]);
+    assert_eq!(names(&sandbox.path("data/dogs")), ["Images", "train_list.mat"]);
+    assert_eq!(fs::read(sandbox.path("data/dogs/Images/b/2.jpg")).unwrap(), b"two");
+    fetch_dogs(&sandbox, tar).succeeded().says(&["Images: is there already"]);
 }
 
 #[test]
@@ -263,10 +208,7 @@ fn archives_that_lead_out_or_end_early_leave_nothing() {
         assert!(!sandbox.path("data/evil").exists());
     }
     let sandbox = Sandbox::new();
-    let whole = tar_of(&[
-        ("Images/a/1.jpg", "one"),
-        ("Images/a/2.jpg", &"two".repeat(500)),
-    ]);
+    let whole = tar_of(&[("Images/a/1.jpg", "one"), ("Images/a/2.jpg", &"two".repeat(500))]);
     fetch_dogs(&sandbox, whole[..2000].to_vec()).failed(1, &["images.tar"]);
     assert_eq!(names(&sandbox.path("data/dogs")), ["images.tar"]);
     let sandbox = Sandbox::new();
@@ -279,12 +221,7 @@ fn what_cannot_be_fetched() {
     let fetch = |more: &[&str]| sandbox.run(&[&["data", "fetch"], more].concat());
     fetch(&["imagenet"]).failed(
         2,
-        &[
-            "account",
-            "data/imagenet/train",
-            "ILSVRC2012_devkit_t12.tar.gz",
-            "data check",
-        ],
+        &["account", "data/imagenet/train", "ILSVRC2012_devkit_t12.tar.gz", "data check"],
     );
     fetch(&["mnist"]).failed(2, &["mnist", "cifar10, cifar100, svhn"]);
     fetch(&["cifar10", "--extra"]).failed(2, &["no extra pictures"]);

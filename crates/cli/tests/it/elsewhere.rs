@@ -83,10 +83,8 @@ fn pictures_that_moved_are_asked_for() {
     let older: Vec<&str> = older.collect();
     assert_eq!(older.len() + 1, config.lines().count());
     fs::write(&file, older.join("\n")).unwrap();
-    from(&sandbox, "away", COMMANDS[2]).failed(
-        2,
-        &["as seen from the folder it was started in", "--data PATH"],
-    );
+    from(&sandbox, "away", COMMANDS[2])
+        .failed(2, &["as seen from the folder it was started in", "--data PATH"]);
     let moved = sandbox.path("moved");
     fs::rename(moved, sandbox.path("home/pictures")).unwrap();
     from(&sandbox, "home", &["report", "a"]).succeeded();

@@ -9,9 +9,7 @@ use crate::folders::{fill, trained};
 
 fn lines(path: &Path) -> Vec<serde_json::Value> {
     let text = fs::read_to_string(path).unwrap();
-    text.lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect()
+    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
 /// One folder in every format: pyarrow, DuckDB, NumPy and Python's own readers see the same.
@@ -45,9 +43,7 @@ fn shards_hold_the_rows_of_one_process() {
     fill(&sandbox.path("pictures/cat"), 9);
     fill(&sandbox.path("pictures/dog"), 8);
     let embed = |more: &[&str]| {
-        let words = [
-            "embed", "--model", "a", "pictures", "-o", "v.jsonl", "--quiet",
-        ];
+        let words = ["embed", "--model", "a", "pictures", "-o", "v.jsonl", "--quiet"];
         sandbox.run(&[&words[..], more].concat()).succeeded()
     };
     embed(&[]);
@@ -95,11 +91,7 @@ fn a_layer_and_a_checkpoint_file() {
     };
     embed("conv3.jsonl", &["--layer", "conv3"]).succeeded();
     let rows = lines(&sandbox.path("conv3.jsonl"));
-    assert_eq!(
-        rows[0]["vector"].as_array().unwrap().len(),
-        4,
-        "width 2 doubled once"
-    );
+    assert_eq!(rows[0]["vector"].as_array().unwrap().len(), 4, "width 2 doubled once");
     assert!(rows[0]["label"].is_null());
     embed("x.jsonl", &["--layer", "conv9"]).failed(2, &["conv9", "conv1", "fc"]);
 }
@@ -153,13 +145,8 @@ fn an_interrupted_job_goes_on() {
     let sandbox = trained(&[]);
     fill(&sandbox.path("pictures"), 150);
     let embed = |out: &str, more: &[&str]| {
-        let args = [
-            &[
-                "embed", "--model", "a", "pictures", "--batch", "16", "-o", out,
-            ],
-            more,
-        ]
-        .concat();
+        let args =
+            [&["embed", "--model", "a", "pictures", "--batch", "16", "-o", out], more].concat();
         sandbox.run(&args)
     };
     embed("whole.parquet", &[]).succeeded();

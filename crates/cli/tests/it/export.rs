@@ -11,26 +11,18 @@ use crate::folders::{fill, trained};
 /// Our own vectors of 12 pictures of the network's size.
 fn embedded(sandbox: &Sandbox) {
     fill(&sandbox.path("pictures"), 12);
-    let args = [
-        "embed", "--model", "a", "pictures", "-o", "v.jsonl", "--device", "cpu",
-    ];
+    let args = ["embed", "--model", "a", "pictures", "-o", "v.jsonl", "--device", "cpu"];
     sandbox.run(&args).succeeded();
 }
 
 fn onnx_agrees(more: &[&str]) {
     let sandbox = trained(more);
     embedded(&sandbox);
-    let ran = sandbox
-        .run(&["export", "a", "--onnx", "m.onnx"])
-        .succeeded();
+    let ran = sandbox.run(&["export", "a", "--onnx", "m.onnx"]).succeeded();
     assert!(ran.stdout.contains("opset 17"), "{}", ran.stdout);
     let paths = ["m.onnx", "pictures", "v.jsonl"].map(|n| sandbox.path(n));
     let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();
-    clients::python(
-        "onnx_agrees.py",
-        &["onnx", "onnxruntime", "numpy", "PIL"],
-        &paths,
-    );
+    clients::python("onnx_agrees.py", &["onnx", "onnxruntime", "numpy", "PIL"], &paths);
 }
 
 #[test]
@@ -57,20 +49,9 @@ fn torchvision_and_timm_load_the_weights() {
     let short = ["--rounds", "0", "--shapes-train", "16"];
     let sandbox = trained(&[wide, short].concat());
     embedded(&sandbox);
-    let args = [
-        "export",
-        "a",
-        "--safetensors",
-        "w.safetensors",
-        "--timm",
-        "timm",
-    ];
+    let args = ["export", "a", "--safetensors", "w.safetensors", "--timm", "timm"];
     let ran = sandbox.run(&args).succeeded();
-    assert!(
-        ran.stdout.contains("model.maxpool = torch.nn.Identity()"),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains("model.maxpool = torch.nn.Identity()"), "{}", ran.stdout);
     let paths = ["w.safetensors", "pictures", "v.jsonl", "timm"].map(|n| sandbox.path(n));
     let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();
     let modules = ["torch", "torchvision", "safetensors", "numpy", "PIL"];
@@ -80,9 +61,7 @@ fn torchvision_and_timm_load_the_weights() {
 #[test]
 fn what_cannot_be_exported() {
     let sandbox = trained(&["--network", "resnet18"]);
-    sandbox
-        .run(&["export", "a", "--timm", "t"])
-        .failed(2, &["64 channels", "2", "--onnx"]);
+    sandbox.run(&["export", "a", "--timm", "t"]).failed(2, &["64 channels", "2", "--onnx"]);
     assert!(!sandbox.path("t").exists());
     assert_eq!(sandbox.run(&["export", "a"]).code, Some(2));
     fs::write(sandbox.path("m.onnx"), "mine").unwrap();
@@ -90,9 +69,7 @@ fn what_cannot_be_exported() {
         .run(&["export", "a", "--onnx", "m.onnx"])
         .failed(2, &["m.onnx", "exists already", "--overwrite"]);
     assert_eq!(fs::read(sandbox.path("m.onnx")).unwrap(), b"mine");
-    sandbox
-        .run(&["export", "b", "--onnx", "x.onnx"])
-        .failed(2, &["no run called `b`"]);
+    sandbox.run(&["export", "b", "--onnx", "x.onnx"]).failed(2, &["no run called `b`"]);
     let pipe = sandbox.path("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     if made.is_ok_and(|status| status.success()) {
@@ -107,9 +84,7 @@ fn what_cannot_be_exported() {
         .run(&["export", "a", "--onnx", "one", "--safetensors", "./one"])
         .failed(2, &["./one", "a name of its own"]);
     assert!(!sandbox.path("one").exists());
-    sandbox
-        .run(&["export", "a", "--onnx", "x.onnx"])
-        .succeeded();
+    sandbox.run(&["export", "a", "--onnx", "x.onnx"]).succeeded();
 }
 
 /// Every file below a folder, links followed, and its bytes.

@@ -27,48 +27,22 @@ fn args_without(more: &[&str], without: &str) -> Vec<String> {
 #[test]
 fn before_and_after_are_told_and_kept() {
     let sandbox = begun();
-    let args = [
-        "--from",
-        "a",
-        "--name",
-        "b",
-        "--epochs",
-        "2",
-        "--evaluate-every",
-        "1",
-    ];
+    let args = ["--from", "a", "--name", "b", "--epochs", "2", "--evaluate-every", "1"];
     let ran = sandbox.train(&args).succeeded();
     assert!(ran.stderr.contains("begins from"), "{}", ran.stderr);
     let table = ran.stdout;
-    for part in [
-        "without labels",
-        "\nraw pixels",
-        "\nbefore",
-        "\nafter",
-        "etter than before",
-    ] {
+    for part in ["without labels", "\nraw pixels", "\nbefore", "\nafter", "etter than before"] {
         assert!(table.contains(part), "{part:?} is not in {table}");
     }
     let metrics = fs::read_to_string(sandbox.path("runs/b/metrics.jsonl")).unwrap();
-    assert_eq!(
-        metrics.matches("\"of\":\"before\"").count(),
-        2,
-        "by labels and without"
-    );
+    assert_eq!(metrics.matches("\"of\":\"before\"").count(), 2, "by labels and without");
     let page = fs::read_to_string(sandbox.path("runs/b/report.html")).unwrap();
     assert!(page.contains("Before and after") && page.contains("<td>before</td>"));
     let config = RunDir::config_of(&sandbox.path("runs/b")).unwrap();
     assert_eq!(config.training.freeze_epochs, 1);
     assert_eq!(config.training.from_rate, 0.03);
     // The same again, from the file alone.
-    let again = [
-        "train",
-        "--config",
-        "runs/b/config.toml",
-        "--name",
-        "c",
-        "--quiet",
-    ];
+    let again = ["train", "--config", "runs/b/config.toml", "--name", "c", "--quiet"];
     sandbox.run(&again).succeeded();
     let of = |run: &str| losses(&sandbox.path(&format!("runs/{run}")));
     assert_eq!(of("b"), of("c"));
@@ -81,30 +55,20 @@ fn before_and_after_are_told_and_kept() {
 #[test]
 fn it_goes_on_without_its_model_but_never_begins_from_another() {
     let sandbox = begun();
-    sandbox
-        .train(&["--from", "a", "--name", "b", "--quiet"])
-        .succeeded();
+    sandbox.train(&["--from", "a", "--name", "b", "--quiet"]).succeeded();
     let expected = bits(&sandbox.path("runs/b/checkpoints/last.safetensors"));
     let begin_anew = || {
         fs::remove_dir_all(sandbox.path("runs/b/checkpoints")).unwrap();
         fs::remove_file(sandbox.path("runs/b/metrics.jsonl")).unwrap();
     };
     begin_anew();
-    sandbox
-        .run(&["train", "--resume", "b", "--quiet"])
-        .succeeded();
+    sandbox.run(&["train", "--resume", "b", "--quiet"]).succeeded();
     assert!(bits(&sandbox.path("runs/b/checkpoints/last.safetensors")) == expected);
     fs::rename(sandbox.path("runs/a"), sandbox.path("runs/old")).unwrap();
-    sandbox
-        .run(&["train", "--resume", "b", "--quiet"])
-        .succeeded();
+    sandbox.run(&["train", "--resume", "b", "--quiet"]).succeeded();
     begin_anew();
-    sandbox
-        .run(&["train", "--resume", "b"])
-        .failed(2, &["model.safetensors"]);
-    let args = [
-        "--name", "a", "--quiet", "--method", "simclr", "--seed", "9",
-    ];
+    sandbox.run(&["train", "--resume", "b"]).failed(2, &["model.safetensors"]);
+    let args = ["--name", "a", "--quiet", "--method", "simclr", "--seed", "9"];
     sandbox.run(&args_without(&args, "--features")).succeeded();
     sandbox
         .run(&["train", "--resume", "b"])
@@ -119,14 +83,8 @@ fn what_does_not_fit_is_refused() {
         sandbox.train(&args).failed(2, parts);
         assert!(!sandbox.path("runs/x").exists(), "nothing is left behind");
     };
-    refused(
-        &["--width", "8"],
-        &["network.width: 8", "has 2", "leave --width out"],
-    );
-    refused(
-        &["--network", "resnet34"],
-        &["network.architecture", "resnet10", "--network"],
-    );
+    refused(&["--width", "8"], &["network.width: 8", "has 2", "leave --width out"]);
+    refused(&["--network", "resnet34"], &["network.architecture", "resnet10", "--network"]);
     refused(&["--size", "32"], &["data.size", "has 16"]);
     refused(&["--stem", "auto"], &["network.stem"]);
     refused(&["--freeze-epochs", "2"], &["training.freeze_epochs"]);
@@ -143,15 +101,7 @@ fn what_does_not_fit_is_refused() {
     }
     let alone = sandbox.train(&["--freeze-epochs", "1", "--name", "x"]);
     alone.failed(2, &["training.freeze_epochs", "name that model"]);
-    let compare = [
-        "compare",
-        "--from",
-        "a",
-        "--methods",
-        "and,simclr",
-        "--minutes",
-        "1",
-    ];
+    let compare = ["compare", "--from", "a", "--methods", "and,simclr", "--minutes", "1"];
     let ran = sandbox.run(&compare);
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }
@@ -181,15 +131,7 @@ fn base_is_a_model_to_begin_from() {
 #[test]
 fn the_finished_model_may_be_given_larger_pictures() {
     let sandbox = Sandbox::new();
-    let args = [
-        "--name",
-        "a",
-        "--quiet",
-        "--method",
-        "simclr",
-        "--embed-size",
-        "24",
-    ];
+    let args = ["--name", "a", "--quiet", "--method", "simclr", "--embed-size", "24"];
     let ran = sandbox.run(&args_without(&args, "--features")).succeeded();
     assert!(ran.stdout.contains("runs/a/model.safetensors"), "{ran:?}");
     assert!(!ran.stderr.contains("warning"), "{ran:?}");

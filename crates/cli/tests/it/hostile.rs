@@ -17,9 +17,7 @@ fn picture(number: u32) -> RgbImage {
 fn fill(folder: &Path, count: u32) {
     fs::create_dir_all(folder).unwrap();
     for number in 0..count {
-        picture(number)
-            .save(folder.join(format!("{number:02}.png")))
-            .unwrap();
+        picture(number).save(folder.join(format!("{number:02}.png"))).unwrap();
     }
 }
 
@@ -38,22 +36,12 @@ fn cut_jpegs_are_noticed_wherever_pictures_are_read() {
     fs::write(folder.join("large.jpg"), large).unwrap();
 
     let ran = sandbox.run(&["data", "check", "./mine"]);
-    assert!(
-        ran.stdout.contains("cut.jpg: the file is cut off"),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains("cut.jpg: the file is cut off"), "{}", ran.stdout);
     assert!(ran.stdout.contains("large.jpg: ") && ran.stdout.contains("too few for 10000×9999"));
     assert!(!ran.stdout.contains("whole.jpg"), "{}", ran.stdout);
     ran.failed(1, &["is not whole"]);
-    let skipped = [
-        "cut.jpg: skipped: the file is cut off",
-        "large.jpg: skipped",
-    ];
-    sandbox
-        .train(&["./mine", "--name", "a"])
-        .succeeded()
-        .says(&skipped);
+    let skipped = ["cut.jpg: skipped: the file is cut off", "large.jpg: skipped"];
+    sandbox.train(&["./mine", "--name", "a"]).succeeded().says(&skipped);
     let embed = ["embed", "--model", "a", "./mine", "-o", "vectors.jsonl"];
     sandbox.run(&embed).succeeded().says(&skipped);
     let vectors = fs::read_to_string(sandbox.path("vectors.jsonl")).unwrap();
@@ -74,21 +62,10 @@ fn what_needs_more_memory_than_there_is_says_so() {
     let claims = sandbox.path("claims.safetensors");
     checkpoint.save(&claims).unwrap();
     let parts = ["claims.safetensors", "conv1.weight"];
-    sandbox
-        .run(&["evaluate", "./claims.safetensors"])
-        .failed(1, &parts);
-    sandbox
-        .run(&["evaluate", "./claims.safetensors", "--linear"])
-        .failed(1, &parts);
+    sandbox.run(&["evaluate", "./claims.safetensors"]).failed(1, &parts);
+    sandbox.run(&["evaluate", "./claims.safetensors", "--linear"]).failed(1, &parts);
     fill(&sandbox.path("mine"), 3);
-    let embed = [
-        "embed",
-        "--model",
-        "./claims.safetensors",
-        "./mine",
-        "-o",
-        "v.npy",
-    ];
+    let embed = ["embed", "--model", "./claims.safetensors", "./mine", "-o", "v.npy"];
     sandbox.run(&embed).failed(1, &parts);
 }
 
@@ -100,28 +77,19 @@ fn a_run_does_not_go_on_with_pictures_in_other_places() {
     sandbox.train(&["./mine", "--name", "a"]).succeeded();
     let resume = ["train", "--resume", "a"];
     sandbox.run(&resume).succeeded();
-    let (one, other, aside) = (
-        folder.join("03.png"),
-        folder.join("07.png"),
-        folder.join("aside"),
-    );
+    let (one, other, aside) = (folder.join("03.png"), folder.join("07.png"), folder.join("aside"));
     let swap = || {
         fs::rename(&one, &aside).unwrap();
         fs::rename(&other, &one).unwrap();
         fs::rename(&aside, &other).unwrap();
     };
     swap();
-    sandbox
-        .run(&resume)
-        .failed(2, &["2 of 30", "03.png, 07.png", "new run"]);
+    sandbox.run(&resume).failed(2, &["2 of 30", "03.png, 07.png", "new run"]);
     swap();
     sandbox.run(&resume).succeeded();
     // A run of before, which has no such file, goes on with a word.
     fs::remove_file(sandbox.path("runs/a/pictures.safetensors")).unwrap();
-    sandbox
-        .run(&resume)
-        .succeeded()
-        .says(&["warning", "cannot be told"]);
+    sandbox.run(&resume).succeeded().says(&["warning", "cannot be told"]);
     let ran = sandbox.run(&resume).succeeded();
     assert!(!ran.stderr.contains("cannot be told"), "{}", ran.stderr);
 }
@@ -142,9 +110,7 @@ fn names_are_kept_apart_and_do_nothing_to_the_terminal() {
     for (number, name) in odd.iter().enumerate() {
         let path = folder.join(std::ffi::OsStr::from_bytes(name));
         let mut bytes = std::io::Cursor::new(vec![]);
-        picture(40 + number as u32)
-            .write_to(&mut bytes, image::ImageFormat::Png)
-            .unwrap();
+        picture(40 + number as u32).write_to(&mut bytes, image::ImageFormat::Png).unwrap();
         if fs::write(path, bytes.into_inner()).is_err() {
             anchorhood_testing::skip("a file system of Unicode names alone");
             return;
@@ -154,10 +120,7 @@ fn names_are_kept_apart_and_do_nothing_to_the_terminal() {
     fs::write(broken, "no picture").unwrap();
     let quiet = |ran: common::Ran| {
         for text in [&ran.stdout, &ran.stderr] {
-            assert!(
-                !text.contains(['\u{1b}', '\r', '\u{7}', '\u{202e}']),
-                "{text:?}"
-            );
+            assert!(!text.contains(['\u{1b}', '\r', '\u{7}', '\u{202e}']), "{text:?}");
             assert!(!text.contains("\nerror: forged"), "{text:?}");
         }
         ran
@@ -167,40 +130,16 @@ fn names_are_kept_apart_and_do_nothing_to_the_terminal() {
     let ran =
         quiet(sandbox.run(&["index", "--model", "a", "./mine", "-o", "mine.index"])).succeeded();
     ran.says(&["broken\\x1b]0;title\\x07.png: skipped"]);
-    let all = [
-        "neighbours",
-        "--model",
-        "a",
-        "mine.index",
-        "./mine/00.png",
-        "-k",
-        "16",
-    ];
+    let all = ["neighbours", "--model", "a", "mine.index", "./mine/00.png", "-k", "16"];
     let ran = quiet(sandbox.run(&all)).succeeded();
     let lines: std::collections::HashSet<&str> = ran.stdout.lines().collect();
     assert_eq!(lines.len(), 16, "{}", ran.stdout);
-    for name in [
-        "bad\\xff.png",
-        "bad\u{fffd}.png",
-        "red\\x1b[31m\\x0aerror: forged\\x0d.png",
-    ] {
-        assert!(
-            lines.iter().any(|l| l.ends_with(name)),
-            "{name}: {}",
-            ran.stdout
-        );
+    for name in ["bad\\xff.png", "bad\u{fffd}.png", "red\\x1b[31m\\x0aerror: forged\\x0d.png"] {
+        assert!(lines.iter().any(|l| l.ends_with(name)), "{name}: {}", ran.stdout);
     }
     assert!(!ran.stdout.contains("gone"), "{}", ran.stdout);
-    let nowhere = [
-        "neighbours",
-        "--model",
-        "a",
-        "mine.index",
-        "./no\x1b[31m\nerror: forged.png",
-    ];
-    quiet(sandbox.run(&nowhere))
-        .failed(2, &["./no\\u001b[31m"])
-        .says(&["no such picture"]);
+    let nowhere = ["neighbours", "--model", "a", "mine.index", "./no\x1b[31m\nerror: forged.png"];
+    quiet(sandbox.run(&nowhere)).failed(2, &["./no\\u001b[31m"]).says(&["no such picture"]);
 }
 
 #[cfg(unix)]
@@ -209,46 +148,26 @@ fn what_has_no_end_is_not_read() {
     let sandbox = Sandbox::new();
     sandbox.train(&["--name", "a"]).succeeded();
     let no_file = ["/dev/zero", "not a regular file"];
-    sandbox
-        .train(&["--config", "/dev/zero"])
-        .failed(2, &no_file);
+    sandbox.train(&["--config", "/dev/zero"]).failed(2, &no_file);
     fs::write(sandbox.path("long.toml"), vec![b'#'; 2 << 20]).unwrap();
-    sandbox
-        .train(&["--config", "long.toml"])
-        .failed(2, &["long.toml", "more than 1048576 bytes"]);
-    sandbox
-        .run(&["neighbours", "--model", "a", "/dev/zero", "/dev/zero"])
-        .failed(1, &no_file);
+    sandbox.train(&["--config", "long.toml"]).failed(2, &["long.toml", "more than 1048576 bytes"]);
+    sandbox.run(&["neighbours", "--model", "a", "/dev/zero", "/dev/zero"]).failed(1, &no_file);
     let model = ["neighbours", "/dev/zero", "/dev/zero", "/dev/zero"];
     assert!(sandbox.run(&model).code.is_some_and(|code| code > 0));
-    let evaluate = [
-        "evaluate",
-        "/dev/zero",
-        "--network",
-        "resnet18",
-        "--data",
-        "shapes",
-    ];
+    let evaluate = ["evaluate", "/dev/zero", "--network", "resnet18", "--data", "shapes"];
     assert!(sandbox.run(&evaluate).code.is_some_and(|code| code > 0));
 }
 
 #[test]
 fn settings_and_pictures_from_which_nothing_is_learnt() {
     let sandbox = Sandbox::new();
-    sandbox.train(&["--tau", "1e-30"]).failed(
-        2,
-        &[
-            "discovery.temperature",
-            "between 0.001 and 1000",
-            "is 1e-30",
-        ],
-    );
+    sandbox
+        .train(&["--tau", "1e-30"])
+        .failed(2, &["discovery.temperature", "between 0.001 and 1000", "is 1e-30"]);
     let folder = sandbox.path("black");
     fs::create_dir_all(&folder).unwrap();
     for number in 0..12 {
-        RgbImage::new(16, 16)
-            .save(folder.join(format!("{number}.png")))
-            .unwrap();
+        RgbImage::new(16, 16).save(folder.join(format!("{number}.png"))).unwrap();
     }
     let parts = ["black", "12 pictures", "same colour", "nothing to learn"];
     sandbox.train(&["./black"]).failed(2, &parts);
@@ -271,10 +190,7 @@ fn noise_in_the_form_of_cifar_is_told() {
         record.fill_with(&mut noise);
         record[0] %= 10;
     }
-    for name in (1..=5)
-        .map(|i| format!("data_batch_{i}.bin"))
-        .chain(["test_batch.bin".into()])
-    {
+    for name in (1..=5).map(|i| format!("data_batch_{i}.bin")).chain(["test_batch.bin".into()]) {
         fs::write(folder.join(name), &batch).unwrap();
     }
     let check = ["data", "check", "./cifar-10-batches-bin"];
@@ -285,9 +201,7 @@ fn noise_in_the_form_of_cifar_is_told() {
         ran.stdout
     );
     if let Some(place) = anchorhood_testing::variable("ANCHORHOOD_CIFAR10", "a CIFAR-10") {
-        let ran = sandbox
-            .run(&["data", "check", &place.to_string_lossy()])
-            .succeeded();
+        let ran = sandbox.run(&["data", "check", &place.to_string_lossy()]).succeeded();
         assert!(!ran.stdout.contains("warning"), "{}", ran.stdout);
     }
 }
@@ -310,19 +224,12 @@ fn removed_checkpoints_are_made_again_and_a_removed_run_is_told() {
     fs::rename(sandbox.path("runs/a"), sandbox.path("runs/moved")).unwrap();
     let clock = std::time::Instant::now();
     while child.try_wait().unwrap().is_none() {
-        assert!(
-            clock.elapsed().as_secs() < 120,
-            "it goes on without a folder"
-        );
+        assert!(clock.elapsed().as_secs() < 120, "it goes on without a folder");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let ran = common::Ran::from(child.wait_with_output().unwrap());
     ran.failed(1, &[".safetensors", "moved or removed"]);
-    assert_eq!(
-        names(&sandbox.path("runs")),
-        ["moved"],
-        "no half of a run is made again"
-    );
+    assert_eq!(names(&sandbox.path("runs")), ["moved"], "no half of a run is made again");
 }
 
 #[cfg(target_os = "linux")]
@@ -334,19 +241,8 @@ fn a_pack_that_is_shortened_while_it_is_read_ends_with_a_sentence() {
     sandbox.run(&pack).succeeded();
     let mut command =
         sandbox.command(&["train", "./mine.pack", "--name", "a", "--epochs", "100000"]);
-    command.args([
-        "--width",
-        "2",
-        "--batch",
-        "16",
-        "--rounds",
-        "0",
-        "--threads",
-        "1",
-    ]);
-    let child = command
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::piped());
+    command.args(["--width", "2", "--batch", "16", "--rounds", "0", "--threads", "1"]);
+    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
     let child = child.spawn().unwrap();
     let begun = sandbox.path("runs/a/metrics.jsonl");
     let clock = std::time::Instant::now();
@@ -354,14 +250,8 @@ fn a_pack_that_is_shortened_while_it_is_read_ends_with_a_sentence() {
         assert!(clock.elapsed().as_secs() < 120, "it does not begin");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let file = fs::File::options()
-        .write(true)
-        .open(sandbox.path("mine.pack"))
-        .unwrap();
+    let file = fs::File::options().write(true).open(sandbox.path("mine.pack")).unwrap();
     file.set_len(5000).unwrap();
     let ran = common::Ran::from(child.wait_with_output().unwrap());
-    ran.failed(
-        1,
-        &["mine.pack", "shortened", "What was saved before is whole"],
-    );
+    ran.failed(1, &["mine.pack", "shortened", "What was saved before is whole"]);
 }

@@ -18,9 +18,7 @@ fn trained(method: &str, more: &[&str]) -> Sandbox {
     let given = |flag: &str| ["--method", "--features"].contains(&flag) || more.contains(&flag);
     let tiny = TINY.chunks(2).filter(|pair| !given(pair[0]));
     let args = ["train", "--name", "a", "--quiet", "--method", method];
-    let args: Vec<&str> = (args.iter().chain(more).chain(tiny.flatten()))
-        .copied()
-        .collect();
+    let args: Vec<&str> = (args.iter().chain(more).chain(tiny.flatten())).copied().collect();
     sandbox.run(&args).succeeded();
     sandbox
 }
@@ -40,15 +38,7 @@ fn runs_everywhere(method: &str) {
     assert!(said(&[&embed[..], &cpu].concat()).contains("12 vectors of 16"));
     let index = ["index", "--model", "a", "pictures", "-o", "i.anchor"];
     said(&[&index[..], &cpu].concat());
-    let near = said(&[
-        "neighbours",
-        "--model",
-        "a",
-        "i.anchor",
-        "pictures/3.png",
-        "-k",
-        "1",
-    ]);
+    let near = said(&["neighbours", "--model", "a", "i.anchor", "pictures/3.png", "-k", "1"]);
     assert!(near.contains("3.png"), "{near}");
     // The figure of the run is evaluate's, of the checkpoint and of the layer by its name.
     let judged: serde_json::Value =
@@ -71,14 +61,7 @@ fn runs_everywhere(method: &str) {
     assert_eq!(layer["layers"][0]["values"], 16);
     said(&["attention", "a", "--pictures", "2"]);
     said(&["report", "a"]);
-    let onnx = said(&[
-        "export",
-        "a",
-        "--onnx",
-        "m.onnx",
-        "--safetensors",
-        "w.safetensors",
-    ]);
+    let onnx = said(&["export", "a", "--onnx", "m.onnx", "--safetensors", "w.safetensors"]);
     assert!(onnx.contains("N×16"), "{onnx}");
     let weights = std::fs::read(sandbox.path("w.safetensors")).unwrap();
     let weights = String::from_utf8_lossy(&weights);

@@ -38,9 +38,7 @@ fn kept(sandbox: &Sandbox) -> Vec<String> {
 /// A narrow ResNet18 as another program would write it.
 fn weights() -> Vec<u8> {
     let graph = Architecture::ResNet18.graph(32, 4, 10).unwrap();
-    let mut network = Device::cpu(1)
-        .network(&graph, &NetworkOptions::new(1))
-        .unwrap();
+    let mut network = Device::cpu(1).network(&graph, &NetworkOptions::new(1)).unwrap();
     network.initialise(5).unwrap();
     Weights::of(&network).unwrap().encode()
 }
@@ -49,35 +47,21 @@ fn weights() -> Vec<u8> {
 fn a_broken_download_goes_on_and_half_a_file_never_has_the_name() {
     let (bytes, sandbox) = (megabyte(), Sandbox::new());
     let sum = sha256(&bytes);
-    let server = Server::start(
-        bytes.clone(),
-        &[Manner::CutAfter(400_000), Manner::CutAfter(0)],
-    );
+    let server = Server::start(bytes.clone(), &[Manner::CutAfter(400_000), Manner::CutAfter(0)]);
     let address = format!("{}/mine.safetensors", server.address);
-    fetch(&sandbox, &address, &["--sha256", &sum]).failed(
-        1,
-        &[
-            "mine.safetensors",
-            "gave up after 5",
-            "the address is right",
-        ],
-    );
+    fetch(&sandbox, &address, &["--sha256", &sum])
+        .failed(1, &["mine.safetensors", "gave up after 5", "the address is right"]);
     assert_eq!(kept(&sandbox), ["mine.safetensors.part"]);
     let server = Server::start(bytes.clone(), &[Manner::Good]);
     let address = format!("{}/mine.safetensors?download=1", server.address);
     let sum = sum.to_uppercase();
     let ran = fetch(&sandbox, &address, &["--sha256", &sum]).succeeded();
-    assert!(
-        ran.stdout.contains("model show mine.safetensors"),
-        "{ran:?}"
-    );
+    assert!(ran.stdout.contains("model show mine.safetensors"), "{ran:?}");
     assert_eq!(server.requests(), ["bytes=400000-"]);
     assert_eq!(kept(&sandbox), ["mine.safetensors"]);
     let file = sandbox.path("cache/models/mine.safetensors");
     assert!(fs::read(&file).unwrap() == bytes);
-    fetch(&sandbox, &address, &["--sha256", &sum])
-        .succeeded()
-        .says(&["is there already"]);
+    fetch(&sandbox, &address, &["--sha256", &sum]).succeeded().says(&["is there already"]);
     assert_eq!(server.requests().len(), 1);
     // It is no model, which is said when it is used.
     with_cache(&sandbox, &["model", "show", "mine"]).failed(1, &["mine.safetensors"]);
@@ -91,14 +75,8 @@ fn wrong_bytes_and_refusals_leave_nothing() {
     let name = "torchvision-resnet18";
     for body in [bytes.clone(), bytes[..1000].to_vec()] {
         let server = Server::start(body, &[Manner::Good]);
-        fetch(&sandbox, name, &["--mirror", &server.address]).failed(
-            1,
-            &[
-                "resnet18-f37072fd.pth",
-                "begins with f37072fd",
-                "thrown away",
-            ],
-        );
+        fetch(&sandbox, name, &["--mirror", &server.address])
+            .failed(1, &["resnet18-f37072fd.pth", "begins with f37072fd", "thrown away"]);
     }
     let wrong = "0".repeat(64);
     let address = format!("{}/a.pth", server.address);
@@ -106,10 +84,7 @@ fn wrong_bytes_and_refusals_leave_nothing() {
     let refusing = Server::start(bytes, &[Manner::Status(404)]);
     let address = format!("{}/a.pth", refusing.address);
     fetch(&sandbox, &address, &["--sha256", &wrong]).failed(1, &["404", "not there"]);
-    let gone = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let address = format!("http://{gone}/a.pth");
     fetch(&sandbox, &address, &["--sha256", &wrong])
         .failed(1, &["no connection", "Is this machine online?"]);
@@ -122,11 +97,7 @@ fn what_cannot_be_asked_for() {
     fetch(&sandbox, "resnet19", &[]).failed(2, &["resnet19", "torchvision-resnet18"]);
     fetch(&sandbox, "https://example.org/a.pth", &[]).failed(2, &["--sha256"]);
     let sum = "0".repeat(64);
-    for address in [
-        "https://example.org/",
-        "https://example.org/..",
-        "https://a.b/x%2fy.pth",
-    ] {
+    for address in ["https://example.org/", "https://example.org/..", "https://a.b/x%2fy.pth"] {
         fetch(&sandbox, address, &["--sha256", &sum]).failed(2, &["the name of a file"]);
     }
     let ran = fetch(&sandbox, "https://example.org/a.pth", &["--sha256", "12"]);
@@ -156,19 +127,13 @@ fn a_fetched_model_is_listed_shown_and_used_by_name() {
     let list = with_cache(&sandbox, &["model", "list"]).succeeded().stdout;
     let row = list.lines().find(|l| l.starts_with(name)).unwrap();
     assert!(row.contains("f37072fd") && row.ends_with("yes"), "{list}");
-    assert!(
-        list.contains("other.safetensors") && list.contains("ImageNet"),
-        "{list}"
-    );
+    assert!(list.contains("other.safetensors") && list.contains("ImageNet"), "{list}");
     let json = with_cache(&sandbox, &["model", "list", "--json"]).succeeded();
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(json["models"].as_array().unwrap().len(), 6);
     assert!(json["models"][1]["file"].is_null());
 
-    assert!(
-        list.lines()
-            .any(|l| l.starts_with("base ") && l.ends_with("yes"))
-    );
+    assert!(list.lines().any(|l| l.starts_with("base ") && l.ends_with("yes")));
     let base = with_cache(&sandbox, &["model", "show", "base"]).succeeded();
     assert!(base.stdout.contains("inside this program"), "{base:?}");
 
@@ -185,10 +150,7 @@ fn a_fetched_model_is_listed_shown_and_used_by_name() {
     }
     assert_eq!(shown["fingerprint"].as_str().unwrap().len(), 32);
     let text = with_cache(&sandbox, &["model", "show", "other"]).succeeded();
-    assert!(
-        text.stdout.contains("another program's weights"),
-        "{text:?}"
-    );
+    assert!(text.stdout.contains("another program's weights"), "{text:?}");
     // Wherever a model is taken.
     let args = common::train_args(&[
         "--from", name, "--name", "b", "--quiet", "--size", "32", "--width", "4",
@@ -199,10 +161,5 @@ fn a_fetched_model_is_listed_shown_and_used_by_name() {
     let shown = with_cache(&sandbox, &["model", "show", "b", "--json"]).succeeded();
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
     assert_eq!(shown["method"], "and");
-    assert!(
-        shown["from"]
-            .as_str()
-            .unwrap()
-            .ends_with("resnet18-f37072fd.pth")
-    );
+    assert!(shown["from"].as_str().unwrap().ends_with("resnet18-f37072fd.pth"));
 }

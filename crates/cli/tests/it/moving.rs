@@ -61,11 +61,7 @@ fn contents(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 fn one_file_is_one_image_however_it_is_named() {
     let sandbox = photos();
     symlink("1.png", sandbox.path("photos/a link.png")).unwrap();
-    fs::hard_link(
-        sandbox.path("photos/2.png"),
-        sandbox.path("photos/hard.png"),
-    )
-    .unwrap();
+    fs::hard_link(sandbox.path("photos/2.png"), sandbox.path("photos/hard.png")).unwrap();
     symlink("photos", sandbox.path("link")).unwrap();
     for folders in [
         &["photos"][..],
@@ -110,10 +106,7 @@ fn folders_that_overlap_are_not_compared_with_each_other() {
     }
     assert_eq!(contents(&sandbox.path("photos")), before);
     // Pairs of one folder and the other, and of neither alone.
-    let across = others(duplicates(
-        &sandbox,
-        &["photos", "--against", "other", "--json"],
-    ));
+    let across = others(duplicates(&sandbox, &["photos", "--against", "other", "--json"]));
     assert_eq!(across.len(), 2, "{across:?}");
     assert!(across.iter().all(|path| path.contains("/photos/")));
     // A file that is in both by a link stays.
@@ -163,13 +156,7 @@ fn a_target_among_the_images_is_refused_and_a_dry_run_makes_nothing() {
     symlink("photos", sandbox.path("link")).unwrap();
     symlink("photos/not yet", sandbox.path("dangling")).unwrap();
     let before = contents(&sandbox.path("photos"));
-    for target in [
-        "photos",
-        "photos/copies",
-        "link/new",
-        "dangling",
-        "dangling/x",
-    ] {
+    for target in ["photos", "photos/copies", "link/new", "dangling", "dangling/x"] {
         duplicates(&sandbox, &["photos", "--move-to", target]).failed(2, &[target]);
     }
     let args = ["photos", "--move-to", "copies", "--dry-run", "--json"];
@@ -263,13 +250,7 @@ fn two_images_that_are_no_duplicates_are_remembered() {
     fs::remove_dir_all(sandbox.path("cache")).unwrap();
     fs::rename(sandbox.path("photos/z.png"), sandbox.path("photos/new.png")).unwrap();
     assert_eq!(count(&[]), 0);
-    let said = [
-        "--decisions",
-        "mine.jsonl",
-        "--not",
-        "photos/new.png",
-        "0.png",
-    ];
+    let said = ["--decisions", "mine.jsonl", "--not", "photos/new.png", "0.png"];
     assert_eq!(count(&said), 0);
     assert_eq!(count(&said[..2]), 0);
 
@@ -286,15 +267,8 @@ fn two_images_that_are_no_duplicates_are_remembered() {
     let mine = ["photos", "--decisions", "mine.jsonl", "--not"];
     duplicates(&sandbox, &[&mine[..], &["0.png", "nobody.png"]].concat())
         .failed(2, &["nobody.png"]);
-    duplicates(
-        &sandbox,
-        &[&mine[..], &["0.png", "./photos/0.png"]].concat(),
-    )
-    .failed(2, &[]);
-    duplicates(&sandbox, &["photos", "--keep", "prettiest"])
-        .code
-        .filter(|c| *c == 2)
-        .unwrap();
+    duplicates(&sandbox, &[&mine[..], &["0.png", "./photos/0.png"]].concat()).failed(2, &[]);
+    duplicates(&sandbox, &["photos", "--keep", "prettiest"]).code.filter(|c| *c == 2).unwrap();
 }
 
 #[test]
@@ -317,13 +291,7 @@ fn names_that_are_no_text_are_kept_reversibly() {
     let mut search = sandbox.command(&["neighbours", "photos", "--json", "-k", "1"]);
     let ran = Ran::from(search.arg(&path).output().unwrap()).succeeded();
     let answer = &lines(&ran.stdout)[0];
-    assert!(
-        answer["query"]
-            .as_str()
-            .unwrap()
-            .ends_with("/photos/caf\\xe9.png"),
-        "{answer}"
-    );
+    assert!(answer["query"].as_str().unwrap().ends_with("/photos/caf\\xe9.png"), "{answer}");
 }
 
 #[test]
@@ -343,23 +311,10 @@ fn the_rules_say_which_copy_is_kept() {
             &["photos", "other", "--keep", "smallest,first-name"][..],
             ["other/half.png", "other/x.png"],
         ),
+        (&["photos", "other", "--keep", "largest,first-name"], ["other/x.png", "photos/1.png"]),
+        (&["photos", "other", "--keep", "first-folder"], ["photos/0.png", "photos/1.png"]),
         (
-            &["photos", "other", "--keep", "largest,first-name"],
-            ["other/x.png", "photos/1.png"],
-        ),
-        (
-            &["photos", "other", "--keep", "first-folder"],
-            ["photos/0.png", "photos/1.png"],
-        ),
-        (
-            &[
-                "other",
-                "photos",
-                "--keep",
-                "largest",
-                "--keep",
-                "first-folder",
-            ],
+            &["other", "photos", "--keep", "largest", "--keep", "first-folder"],
             ["other/x.png", "photos/1.png"],
         ),
     ] {
@@ -376,12 +331,9 @@ fn bursts_are_shown_where_asked_for_and_never_moved() {
         let mut shot = imageops::crop_imm(&large, right, down, 640, 480).to_image();
         for (x, y, pixel) in shot.enumerate_pixels_mut() {
             let noise = ((x * 7919 + y * 104_729 + right * 1013) as f32).sin() * 6.0;
-            pixel.0 = pixel
-                .0
-                .map(|v| (f32::from(v) + noise).clamp(0.0, 255.0) as u8);
+            pixel.0 = pixel.0.map(|v| (f32::from(v) + noise).clamp(0.0, 255.0) as u8);
         }
-        shot.save(sandbox.path(&format!("photos/{name}.png")))
-            .unwrap();
+        shot.save(sandbox.path(&format!("photos/{name}.png"))).unwrap();
     }
     scene(8).save(sandbox.path("photos/c.png")).unwrap();
     let args = ["photos", "--move-to", "copies", "--bursts", "--json"];

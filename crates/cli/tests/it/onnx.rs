@@ -29,9 +29,7 @@ impl Models {
     fn new() -> Option<Models> {
         let runtime = runtime()?;
         let sandbox = trained(&[]);
-        sandbox
-            .run(&["export", "a", "--onnx", "m.onnx"])
-            .succeeded();
+        sandbox.run(&["export", "a", "--onnx", "m.onnx"]).succeeded();
         for (class, count) in [("x", 14), ("y", 16)] {
             fill(&sandbox.path(&format!("pictures/{class}")), count);
         }
@@ -67,11 +65,7 @@ fn a_model_read_again_makes_the_runs_vectors() {
     assert_eq!((run.len(), onnx.len()), (30, 30));
     assert!(worst < 1e-4, "{worst}");
     let bits = |threads| models.vectors("m.onnx", &["--threads", threads]);
-    assert_eq!(
-        bits("1"),
-        bits("3"),
-        "the same bits on any number of threads"
-    );
+    assert_eq!(bits("1"), bits("3"), "the same bits on any number of threads");
 }
 
 #[test]
@@ -80,12 +74,7 @@ fn every_command_takes_it() {
     let run = |args: &[&str]| models.run(args).succeeded();
     let ran = run(&["index", "pictures", "--model", "m.onnx", "-o", "p.index"]);
     assert!(ran.stdout.contains("30 pictures"), "{}", ran.stdout);
-    ran.says(&[
-        "16×16 pixels",
-        "as the file says",
-        "vectors of 8",
-        "ONNX Runtime 1.",
-    ]);
+    ran.says(&["16×16 pixels", "as the file says", "vectors of 8", "ONNX Runtime 1."]);
     let query = ["p.index", "pictures/x/7.png", "--model"];
     let find = |model| [&["neighbours"], &query[..], &[model]].concat();
     let found = run(&find("m.onnx"));
@@ -95,14 +84,7 @@ fn every_command_takes_it() {
     run(&["cluster", "p.index", "-k", "2", "-o", "two"]);
     let labels = "path,label\nx/1.png,x\ny/1.png,y\n";
     fs::write(models.sandbox.path("labels.csv"), labels).unwrap();
-    let classify = [
-        "classify",
-        "--model",
-        "m.onnx",
-        "pictures",
-        "--labels",
-        "labels.csv",
-    ];
+    let classify = ["classify", "--model", "m.onnx", "pictures", "--labels", "labels.csv"];
     run(&[&classify[..], &["-o", "classes.csv"]].concat());
     let shown = run(&["model", "show", "m.onnx"]);
     assert!(shown.stdout.contains("fingerprint"), "{}", shown.stdout);
@@ -119,14 +101,10 @@ fn what_only_a_network_of_ours_can_do_is_refused() {
     let Some(models) = Models::new() else { return };
     let export = ["export", "m.onnx", "--safetensors", "w.safetensors"];
     models.run(&export).failed(2, &["m.onnx", "out of reach"]);
-    let layer = [
-        "embed", "--model", "m.onnx", "pictures", "-o", "v.npy", "--layer", "conv4",
-    ];
+    let layer = ["embed", "--model", "m.onnx", "pictures", "-o", "v.npy", "--layer", "conv4"];
     models.run(&layer).failed(2, &["m.onnx", "out of reach"]);
     let linear = ["evaluate", "m.onnx", "--data", "pictures", "--linear"];
-    models
-        .run(&linear)
-        .failed(2, &["--linear", "judged by its vectors"]);
+    models.run(&linear).failed(2, &["--linear", "judged by its vectors"]);
     let from = ["train", "pictures", "--from", "m.onnx"];
     models.run(&from).failed(2, &["--from m.onnx", "ONNX"]);
     let nowhere = ["evaluate", "m.onnx"];
@@ -152,9 +130,7 @@ fn files_that_are_no_encoders_are_named() {
 fn a_library_that_is_none_is_named() {
     let sandbox = trained(&[]);
     fill(&sandbox.path("pictures"), 3);
-    sandbox
-        .run(&["export", "a", "--onnx", "m.onnx"])
-        .succeeded();
+    sandbox.run(&["export", "a", "--onnx", "m.onnx"]).succeeded();
     fs::write(sandbox.path("libonnxruntime.so"), "text").unwrap();
     let mut command = sandbox.command(&["index", "--model", "m.onnx", "pictures", "-o", "p.index"]);
     command.env("ANCHORHOOD_ONNXRUNTIME", sandbox.path("libonnxruntime.so"));

@@ -76,10 +76,7 @@ fn wait_until(what: &str, child: &mut Child, mut there: impl FnMut() -> bool) {
     let start = Instant::now();
     while !there() {
         assert!(start.elapsed() < Duration::from_secs(60), "no {what}");
-        assert!(
-            child.try_wait().unwrap().is_none(),
-            "it ended before {what}"
-        );
+        assert!(child.try_wait().unwrap().is_none(), "it ended before {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -116,14 +113,7 @@ fn long_run_by(
     launched: impl Fn(&[String]) -> Option<Command>,
 ) -> Option<Child> {
     let epochs = EPOCHS.to_string();
-    let long = [
-        "--name",
-        name,
-        "--epochs",
-        &epochs,
-        "--evaluate-every",
-        &epochs,
-    ];
+    let long = ["--name", name, "--epochs", &epochs, "--evaluate-every", &epochs];
     let mut command = launched(&train_args(&long))?;
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut running = command.spawn().unwrap();
@@ -204,41 +194,19 @@ fn a_full_disk_stops_all_and_the_run_goes_on() {
         return;
     };
     let program = sandbox.command(&["train", "--resume", "full"]);
-    let program: Vec<_> = std::iter::once(program.get_program())
-        .chain(program.get_args())
-        .collect();
+    let program: Vec<_> =
+        std::iter::once(program.get_program()).chain(program.get_args()).collect();
     let limited = r#"trap "" XFSZ; ulimit -f 40; exec "$0" "$@""#;
-    mpirun
-        .args(["sh", "-c", limited])
-        .args(&program)
-        .args([":", "-n", "1"])
-        .args(&program);
+    mpirun.args(["sh", "-c", limited]).args(&program).args([":", "-n", "1"]).args(&program);
     mpirun.current_dir(sandbox.path(""));
     mpirun.env("OMPI_MCA_btl", "self,tcp"); // shared memory is a file, too
     mpirun.stdout(Stdio::null()).stderr(Stdio::piped());
     let ended = ends(mpirun.spawn().unwrap());
-    let ended = ended.failed(
-        1,
-        &["cannot write the checkpoint", "The one before is kept"],
-    );
+    let ended = ended.failed(1, &["cannot write the checkpoint", "The one before is kept"]);
     assert_eq!(ended.stderr.matches("error: ").count(), 1, "{ended:?}");
-    assert_eq!(
-        Checkpoint::load(&file("last"))
-            .unwrap()
-            .standing
-            .position
-            .round,
-        1
-    );
+    assert_eq!(Checkpoint::load(&file("last")).unwrap().standing.position.round, 1);
     sandbox.run(&["train", "--resume", "full"]).succeeded();
-    assert_eq!(
-        Checkpoint::load(&file("last"))
-            .unwrap()
-            .standing
-            .position
-            .round,
-        2
-    );
+    assert_eq!(Checkpoint::load(&file("last")).unwrap().standing.position.round, 2);
 }
 
 /// A process that never begins is named after a while.
@@ -251,16 +219,11 @@ fn a_rank_that_never_comes_is_named() {
     let program = sandbox.command(&train_args(&[]));
     mpirun.arg(program.get_program()).args(program.get_args());
     mpirun.args([":", "-n", "1", "sleep", "60"]);
-    mpirun
-        .current_dir(sandbox.path(""))
-        .env("ANCHORHOOD_JOIN_SECONDS", "1");
+    mpirun.current_dir(sandbox.path("")).env("ANCHORHOOD_JOIN_SECONDS", "1");
     mpirun.stdout(Stdio::null()).stderr(Stdio::piped());
     let ended = ends(mpirun.spawn().unwrap());
-    let who = if cfg!(target_os = "linux") {
-        "rank 1 never came"
-    } else {
-        "not all ranks have come"
-    };
+    let who =
+        if cfg!(target_os = "linux") { "rank 1 never came" } else { "not all ranks have come" };
     ended.failed(1, &[who, "rank 0 has waited 1 s for all 2"]);
 }
 

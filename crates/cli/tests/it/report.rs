@@ -26,10 +26,7 @@ fn training_leaves_a_page_that_holds_everything() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    assert!(
-        !page.contains("Entropy before round 2"),
-        "there was one round"
-    );
+    assert!(!page.contains("Entropy before round 2"), "there was one round");
     // Nothing is asked of anybody: no address but the names of XML's own spaces.
     let addresses = page.matches("http").count();
     let spaces = page.matches("http://www.w3.org/2000/svg").count();
@@ -53,9 +50,7 @@ fn training_leaves_a_page_that_holds_everything() {
 fn a_method_that_remembers_no_features_has_a_page_as_full() {
     let sandbox = common::Sandbox::new();
     let views = "train --method anchorhood --name a --shapes-train 48 --shapes-test 16 --size 16 --width 2 --batch 16 --rounds 2 --epochs 1 -k 2";
-    sandbox
-        .run(&views.split(' ').collect::<Vec<_>>())
-        .succeeded();
+    sandbox.run(&views.split(' ').collect::<Vec<_>>()).succeeded();
     let page = fs::read_to_string(sandbox.path("runs/a/report.html")).unwrap();
     for part in [
         "What the model finds alike",
@@ -81,8 +76,7 @@ fn a_page_without_its_pictures_says_why() {
     let before = page(());
     let kept = ["report.html", "--data", "--overwrite"];
     let ran = sandbox.run(&["report", "b"]);
-    ran.says(&["warning: no pictures can be shown, because"])
-        .failed(1, &kept);
+    ran.says(&["warning: no pictures can be shown, because"]).failed(1, &kept);
     assert_eq!(page(()), before);
     sandbox.run(&["report", "b", "--overwrite"]).succeeded();
     assert!(page(()).contains("The training pictures are not shown"));
@@ -137,10 +131,7 @@ fn tensorboard_reads_the_figures() {
     let Some(said) = clients::python("tensorboard_reads.py", &["tensorboard"], &[&folder]) else {
         return;
     };
-    let said: Vec<f64> = said
-        .split_whitespace()
-        .filter_map(|w| w.parse().ok())
-        .collect();
+    let said: Vec<f64> = said.split_whitespace().filter_map(|w| w.parse().ok()).collect();
     let told = common::losses(&sandbox.path("runs/a"));
     assert_eq!(said.len(), told.len());
     assert!(said.iter().zip(&told).all(|(a, b)| (a - b).abs() < 1e-5));
@@ -163,18 +154,10 @@ fn tensorboard_follows_a_run_and_its_resume() {
     let folder = run.join("tensorboard");
     // A start writes one file.
     let file = |number: usize| {
-        let names = if folder.is_dir() {
-            common::names(&folder)
-        } else {
-            vec![]
-        };
+        let names = if folder.is_dir() { common::names(&folder) } else { vec![] };
         Some(folder.join(names.get(number)?))
     };
-    let read = |number| {
-        file(number)
-            .and_then(|file| fs::read(file).ok())
-            .unwrap_or_default()
-    };
+    let read = |number| file(number).and_then(|file| fs::read(file).ok()).unwrap_or_default();
     let saved = run.join("checkpoints/last.safetensors");
     let losses = |bytes: &[u8]| bytes.windows(4).filter(|w| w == b"loss").count();
     let so_far = || losses(&read(0));
@@ -186,10 +169,7 @@ fn tensorboard_follows_a_run_and_its_resume() {
     signal("STOP");
     let frozen = read(0);
     let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-    assert!(
-        !metrics.contains("run_ended"),
-        "it ended before it could be stopped"
-    );
+    assert!(!metrics.contains("run_ended"), "it ended before it could be stopped");
     let reader = |folder: &std::path::Path| {
         let said = clients::python("tensorboard_follows.py", &["tensorboard"], &[folder])?;
         let words = said.split_whitespace().map(|w| w.parse().unwrap());

@@ -61,10 +61,7 @@ fn everything_is_reproduced_and_never_twice() {
         let smaller = found["smaller_than_the_paper"].as_array().unwrap();
         assert!(smaller.len() > 2, "it says what is smaller");
         let data = &found["data"][0];
-        assert_eq!(
-            (&data["name"], &data["train"]),
-            (&"shapes".into(), &160.into())
-        );
+        assert_eq!((&data["name"], &data["train"]), (&"shapes".into(), &160.into()));
         let sum = data["fingerprint"].as_str().unwrap();
         assert!(sum.starts_with("xxh3-128:") && sum.len() == 9 + 32, "{sum}");
 
@@ -85,11 +82,7 @@ fn everything_is_reproduced_and_never_twice() {
         }
         let plot = fs::read_to_string(folder.join("plot-1.svg")).unwrap();
         assert!(plot.trim_end().ends_with("</svg>"), "{name}");
-        assert!(
-            told.stdout.contains(&format!("{name}/results.md")),
-            "{}",
-            told.stdout
-        );
+        assert!(told.stdout.contains(&format!("{name}/results.md")), "{}", told.stdout);
     }
     shows_what_the_paper_shows(&root);
 
@@ -107,27 +100,18 @@ fn shows_what_the_paper_shows(root: &Path) {
         let found = json(&root.join(name).join("results.json"));
         let cells = found["cells"].as_array().unwrap();
         let is = |c: &&Value| c["row"] == row && c["column"] == column;
-        cells
-            .iter()
-            .find(is)
-            .unwrap_or_else(|| panic!("{row}"))
-            .clone()
+        cells.iter().find(is).unwrap_or_else(|| panic!("{row}")).clone()
     };
     let supervised = cell("table1", "linear / conv5: Supervised", "CIFAR-10");
     assert_eq!(supervised["paper"], 91.8);
-    assert!(
-        supervised["difference"].is_null(),
-        "shapes are compared with nothing"
-    );
+    assert!(supervised["difference"].is_null(), "shapes are compared with nothing");
     let theirs = cell("table1", "kNN / FC: DeepCluster", "SVHN");
     assert_eq!(theirs["paper"], 84.9);
     assert!(theirs["mean"].is_number(), "rivals are run too: {theirs}");
     let nat = cell("table1", "kNN / FC: NAT", "CIFAR-10");
     assert!(nat["paper"].is_null() && nat["mean"].is_number(), "{nat}");
     let table = fs::read_to_string(root.join("table1/results.md")).unwrap();
-    let jigsaw = table
-        .lines()
-        .find(|l| l.starts_with("| shapes-alexnet-jigsaw"));
+    let jigsaw = table.lines().find(|l| l.starts_with("| shapes-alexnet-jigsaw"));
     let jigsaw = jigsaw.unwrap_or_else(|| panic!("{table}"));
     assert!(jigsaw.contains("arrangement ") && jigsaw.contains("by guessing"));
     let tasks = fs::read_to_string(root.join("table1/tasks.svg")).unwrap();
@@ -139,10 +123,7 @@ fn shows_what_the_paper_shows(root: &Path) {
     for (r, round) in rounds.iter().enumerate().skip(1) {
         let count = |what: &str| round[what].as_u64().unwrap();
         assert_eq!(count("anchors"), 40 * r as u64, "a quarter more each round");
-        assert_eq!(
-            count("consistent") + count("inconsistent"),
-            count("anchors")
-        );
+        assert_eq!(count("consistent") + count("inconsistent"), count("anchors"));
     }
 
     let attention = json(&root.join("attention/results.json"));
@@ -161,14 +142,7 @@ fn shows_what_the_paper_shows(root: &Path) {
 #[test]
 fn sharing_round_0_changes_no_bit() {
     let sandbox = Sandbox::new();
-    let command = [
-        "reproduce",
-        "quality",
-        "--scale",
-        "smoke",
-        "--device",
-        "cpu",
-    ];
+    let command = ["reproduce", "quality", "--scale", "smoke", "--device", "cpu"];
     sandbox.run(&command).succeeded();
     let shared = "shapes-resnet18-and-r4-k1-linear-e2-s0";
     let runs = sandbox.path("reproduced/smoke/runs");
@@ -188,19 +162,12 @@ fn missing_data_sets_are_left_out_and_named() {
     fs::create_dir(sandbox.path("none")).unwrap();
     let told = sandbox.run(&["reproduce", "table3", "--data-folder", "none"]);
     let told = told.succeeded();
-    for part in [
-        "CUB_200_2011.tgz",
-        "anchorhood data fetch cub200",
-        "not run",
-    ] {
+    for part in ["CUB_200_2011.tgz", "anchorhood data fetch cub200", "not run"] {
         assert!(told.stdout.contains(part), "{}", told.stdout);
     }
     let found = json(&sandbox.path("reproduced/short/table3/results.json"));
     for cell in found["cells"].as_array().unwrap() {
-        assert!(
-            cell["mean"].is_null() && cell["left_out"].is_string(),
-            "{cell}"
-        );
+        assert!(cell["mean"].is_null() && cell["left_out"].is_string(), "{cell}");
         assert!(cell["paper"].is_number());
     }
 }
@@ -217,14 +184,8 @@ fn what_cannot_be_asked_for_is_refused() {
     let nowhere = ["reproduce", "table3", "--data-folder", "no/such"];
     sandbox.run(&nowhere).failed(2, &["no/such"]);
     assert_eq!(sandbox.run(&["reproduce"]).code, Some(2));
-    assert_eq!(
-        sandbox.run(&["reproduce", "all", "--seeds", "0"]).code,
-        Some(2)
-    );
-    assert_eq!(
-        sandbox.run(&["reproduce", "all", "--scale", "huge"]).code,
-        Some(2)
-    );
+    assert_eq!(sandbox.run(&["reproduce", "all", "--seeds", "0"]).code, Some(2));
+    assert_eq!(sandbox.run(&["reproduce", "all", "--scale", "huge"]).code, Some(2));
 
     fs::write(sandbox.path("file"), "in the way").unwrap();
     let blocked = ["reproduce", "table5", "--scale", "smoke", "-o", "file"];

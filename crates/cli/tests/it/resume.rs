@@ -23,9 +23,7 @@ fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
 }
 
 fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill")
-        .args([format!("-{name}"), child.id().to_string()])
-        .status();
+    let status = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status();
     assert!(status.unwrap().success());
 }
 
@@ -82,16 +80,10 @@ fn interrupted_within_an_epoch_it_saves_and_says_how_to_go_on() {
     let more = ["--shapes-train", "4000", "--rounds", "0"];
     let whole: Vec<&str> = more.iter().copied().chain(["--name", "whole"]).collect();
     sandbox.train(&whole).succeeded();
-    let cut: Vec<&str> = more
-        .iter()
-        .copied()
-        .chain(["--name", "cut", "--json"])
-        .collect();
+    let cut: Vec<&str> = more.iter().copied().chain(["--name", "cut", "--json"]).collect();
     let mut child = sandbox.start(&cut);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    wait_for("step", || {
-        lines.next().unwrap().unwrap().contains("\"progress\"")
-    });
+    wait_for("step", || lines.next().unwrap().unwrap().contains("\"progress\""));
     signal(&child, "INT");
     for _ in lines {} // an unread pipe would fill up
     let ran = Ran::from(child.wait_with_output().unwrap());
@@ -163,26 +155,16 @@ fn other_settings_are_refused_by_name() {
     let sandbox = Sandbox::new();
     sandbox.train(&["--name", "a"]).succeeded();
     let other = ["train", "--resume", "a", "--epochs", "2", "--lr", "0.5"];
-    sandbox.run(&other).failed(
-        2,
-        &[
-            "runs/a",
-            "training.epochs",
-            "training.learning_rate",
-            "new run",
-        ],
-    );
+    sandbox
+        .run(&other)
+        .failed(2, &["runs/a", "training.epochs", "training.learning_rate", "new run"]);
     sandbox
         .run(&["train", "cifar10", "--resume", "a"])
         .failed(2, &["data.set", "cifar10", "shapes"]);
-    sandbox
-        .run(&["train", "--preset", "paper", "--resume", "a"])
-        .failed(2, &["network.width"]);
+    sandbox.run(&["train", "--preset", "paper", "--resume", "a"]).failed(2, &["network.width"]);
     let same = ["train", "--resume", "a", "--epochs", "1", "--threads", "2"];
     sandbox.run(&same).succeeded();
-    sandbox
-        .run(&["train", "--resume", "b"])
-        .failed(2, &["`b`", "runs has a"]);
+    sandbox.run(&["train", "--resume", "b"]).failed(2, &["`b`", "runs has a"]);
 }
 
 /// Whatever of its settings the pictures or a model decided: the words that began a run go on with
@@ -198,15 +180,9 @@ fn the_words_that_began_a_run_go_on_with_it() {
     for (name, words) in [
         ("quick", format!("pictures --preset quick {small}")),
         ("file", "pictures --config part.toml --batch 8".into()),
-        (
-            "base",
-            "pictures --preset quick --from base --rounds 0".into(),
-        ),
+        ("base", "pictures --preset quick --from base --rounds 0".into()),
         ("finer", "pictures --from runs/quick --rounds 0".into()),
-        (
-            "nat",
-            format!("pictures --method nat --features 12 {small}"),
-        ),
+        ("nat", format!("pictures --method nat --features 12 {small}")),
     ] {
         let run = |which: &str| {
             let line = format!("train {words} {brief} {which} {name}");
@@ -227,9 +203,7 @@ fn the_words_that_began_a_run_go_on_with_it() {
 #[test]
 fn a_run_of_a_method_of_a_programs_own_is_refused() {
     let sandbox = Sandbox::new();
-    sandbox
-        .train(&["--name", "a", "--embed-size", "24"])
-        .succeeded();
+    sandbox.train(&["--name", "a", "--embed-size", "24"]).succeeded();
     let file = sandbox.path("runs/a/config.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     let own = text.replace("[method]\n", "[method]\nown = \"mine\"\n");
@@ -273,7 +247,5 @@ fn a_checkpoint_of_another_network_is_refused() {
     sandbox.train(&["--name", "b", "--width", "3"]).succeeded();
     let last = |run: &str| sandbox.path(&format!("runs/{run}/checkpoints/last.safetensors"));
     std::fs::copy(last("a"), last("b")).unwrap();
-    sandbox
-        .run(&["train", "--resume", "b"])
-        .failed(2, &["network.width (2 ≠ 3)"]);
+    sandbox.run(&["train", "--resume", "b"]).failed(2, &["network.width (2 ≠ 3)"]);
 }

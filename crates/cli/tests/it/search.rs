@@ -10,11 +10,7 @@ use crate::folders::{fill, trained};
 fn indexed(more: &[&str]) -> Sandbox {
     let sandbox = trained(&[]);
     fill(&sandbox.path("pictures"), 30);
-    let args = [
-        &["index", "--model", "a", "pictures", "-o", "p.index"],
-        more,
-    ]
-    .concat();
+    let args = [&["index", "--model", "a", "pictures", "-o", "p.index"], more].concat();
     let ran = sandbox.run(&args).succeeded();
     assert!(ran.stdout.contains("30 pictures"), "{}", ran.stdout);
     sandbox
@@ -57,28 +53,12 @@ fn a_picture_finds_itself_first() {
 fn more_neighbours_than_pictures_and_pictures_that_are_gone() {
     let sandbox = indexed(&[]);
     fs::remove_file(sandbox.path("pictures/3.png")).unwrap();
-    let args = [
-        "neighbours",
-        "--model",
-        "a",
-        "p.index",
-        "pictures/7.png",
-        "-k",
-        "100",
-    ];
+    let args = ["neighbours", "--model", "a", "p.index", "pictures/7.png", "-k", "100"];
     let args = [&args[..], &["--sheet", "s.png"]].concat();
     let ran = sandbox.run(&args).succeeded();
     assert_eq!(ran.stdout.lines().count(), 30);
-    assert!(
-        ran.stdout.contains("3.png  (the picture is gone)"),
-        "{}",
-        ran.stdout
-    );
-    ran.says(&[
-        "100 neighbours",
-        "30 pictures",
-        "3.png: the picture is gone",
-    ]);
+    assert!(ran.stdout.contains("3.png  (the picture is gone)"), "{}", ran.stdout);
+    ran.says(&["100 neighbours", "30 pictures", "3.png: the picture is gone"]);
 }
 
 /// With thumbnails in the index, a sheet shows pictures that are gone.
@@ -87,42 +67,19 @@ fn thumbnails_outlive_the_pictures() {
     let sandbox = indexed(&["--thumbnails", "32"]);
     fs::copy(sandbox.path("pictures/7.png"), sandbox.path("query.png")).unwrap();
     fs::remove_dir_all(sandbox.path("pictures")).unwrap();
-    let args = [
-        "neighbours",
-        "--model",
-        "a",
-        "p.index",
-        "query.png",
-        "--sheet",
-        "s.png",
-    ];
+    let args = ["neighbours", "--model", "a", "p.index", "query.png", "--sheet", "s.png"];
     let ran = sandbox.run(&args).succeeded();
-    assert!(
-        !ran.stderr.contains("place on the sheet is empty"),
-        "{}",
-        ran.stderr
-    );
+    assert!(!ran.stderr.contains("place on the sheet is empty"), "{}", ran.stderr);
 }
 
 #[test]
 fn an_index_of_another_model_is_refused() {
     let sandbox = indexed(&[]);
-    sandbox
-        .train(&["--name", "b", "--quiet", "--seed", "5"])
-        .succeeded();
-    let parts = [
-        "p.index",
-        "another model",
-        "fingerprint",
-        "anchorhood index",
-    ];
-    sandbox
-        .run(&["neighbours", "--model", "b", "p.index", "pictures/7.png"])
-        .failed(2, &parts);
+    sandbox.train(&["--name", "b", "--quiet", "--seed", "5"]).succeeded();
+    let parts = ["p.index", "another model", "fingerprint", "anchorhood index"];
+    sandbox.run(&["neighbours", "--model", "b", "p.index", "pictures/7.png"]).failed(2, &parts);
     fs::write(sandbox.path("l.csv"), "1.png,x\n2.png,y\n").unwrap();
-    sandbox
-        .run(&["classify", "--model", "b", "p.index", "--labels", "l.csv"])
-        .failed(2, &parts);
+    sandbox.run(&["classify", "--model", "b", "p.index", "--labels", "l.csv"]).failed(2, &parts);
 }
 
 #[test]
@@ -141,10 +98,7 @@ fn files_that_are_no_index_or_no_picture() {
     find(checkpoint, "pictures/1.png").failed(1, &["a checkpoint"]);
     find("p.index", "text.jpg").failed(1, &["text.jpg", "not a JPEG"]);
     find("p.index", "none.jpg").failed(2, &["none.jpg", "no such picture"]);
-    for command in [
-        &["duplicates", "cut.index"][..],
-        &["cluster", "cut.index", "-o", "x"],
-    ] {
+    for command in [&["duplicates", "cut.index"][..], &["cluster", "cut.index", "-o", "x"]] {
         sandbox.run(command).failed(1, &["not a whole index"]);
     }
     sandbox
@@ -156,15 +110,7 @@ fn files_that_are_no_index_or_no_picture() {
 #[test]
 fn an_index_divided_into_clusters_says_what_it_finds() {
     let sandbox = indexed(&["--approximate"]);
-    let ran = sandbox.run(&[
-        "neighbours",
-        "--model",
-        "a",
-        "p.index",
-        "pictures/7.png",
-        "-k",
-        "3",
-    ]);
+    let ran = sandbox.run(&["neighbours", "--model", "a", "p.index", "pictures/7.png", "-k", "3"]);
     assert!(ran.succeeded().stdout.starts_with("1.0000  7.png"));
 }
 
@@ -183,10 +129,7 @@ fn clusters_have_sheets_and_a_table() {
     let sandbox = indexed(&[]);
     let ran = sandbox.run(&["cluster", "p.index", "-k", "4", "-o", "c", "--json"]);
     let ran = ran.succeeded();
-    let sizes = ran
-        .stdout
-        .lines()
-        .map(|l| json(l)["pictures"].as_u64().unwrap());
+    let sizes = ran.stdout.lines().map(|l| json(l)["pictures"].as_u64().unwrap());
     assert_eq!(sizes.sum::<u64>(), 30);
     let written = names(&sandbox.path("c"));
     assert_eq!(written.len(), ran.stdout.lines().count() + 1);
@@ -194,10 +137,7 @@ fn clusters_have_sheets_and_a_table() {
     assert_eq!(csv_rows(&sandbox.path("c/clusters.csv")).len(), 30);
 
     let graph = ["cluster", "p.index", "--method", "graph", "--above", "-1"];
-    sandbox
-        .run(&[&graph[..], &["-o", "g"]].concat())
-        .code
-        .unwrap();
+    sandbox.run(&[&graph[..], &["-o", "g"]].concat()).code.unwrap();
     let cluster = |k: &str, out: &str| sandbox.run(&["cluster", "p.index", "-k", k, "-o", out]);
     cluster("31", "d").failed(2, &["31 clusters of 30 pictures"]);
     cluster("4", "c").failed(2, &["c: exists already"]);
@@ -212,52 +152,23 @@ fn a_few_labels_go_a_long_way() {
     fs::create_dir(&folder).unwrap();
     for number in 0..10_u8 {
         let dark = image::RgbImage::from_pixel(16, 16, image::Rgb([number, 0, 30 + number]));
-        dark.save(folder.join(format!("dark-{number}.png")))
-            .unwrap();
+        dark.save(folder.join(format!("dark-{number}.png"))).unwrap();
         let light = image::RgbImage::from_fn(16, 16, |x, _| {
             image::Rgb([255 - number, (x % 2 * 255) as u8, 200])
         });
-        light
-            .save(folder.join(format!("light-{number}.png")))
-            .unwrap();
+        light.save(folder.join(format!("light-{number}.png"))).unwrap();
     }
     let labels =
         "path,label\ndark-0.png,night\ndark-1.png,night\nlight-0.png,day\nlight-1.png,day\n";
     fs::write(sandbox.path("labels.csv"), labels).unwrap();
-    let args = [
-        "classify",
-        "--model",
-        "a",
-        "pictures",
-        "--labels",
-        "labels.csv",
-        "-o",
-        "out.csv",
-    ];
-    let args = [
-        &args[..],
-        &[
-            "--next",
-            "3",
-            "--next-to",
-            "next.csv",
-            "--next-sheet",
-            "next.png",
-        ],
-    ];
+    let args = ["classify", "--model", "a", "pictures", "--labels", "labels.csv", "-o", "out.csv"];
+    let args = [&args[..], &["--next", "3", "--next-to", "next.csv", "--next-sheet", "next.png"]];
     let ran = sandbox.run(&args.concat()).succeeded();
-    ran.says(&[
-        "16 pictures classified by 4 labelled ones of 2 classes",
-        "100%",
-    ]);
+    ran.says(&["16 pictures classified by 4 labelled ones of 2 classes", "100%"]);
     let rows = csv_rows(&sandbox.path("out.csv"));
     assert_eq!(rows.len(), 20);
     for row in &rows {
-        let expected = if row[0].starts_with("dark") {
-            "night"
-        } else {
-            "day"
-        };
+        let expected = if row[0].starts_with("dark") { "night" } else { "day" };
         assert_eq!(&row[1], expected, "{row:?}");
     }
     let next = csv_rows(&sandbox.path("next.csv"));
@@ -266,17 +177,8 @@ fn a_few_labels_go_a_long_way() {
     assert!(sandbox.path("next.png").exists());
 
     // From an index, to stdout, the same.
-    sandbox
-        .run(&["index", "--model", "a", "pictures", "-o", "p.index"])
-        .succeeded();
-    let again = sandbox.run(&[
-        "classify",
-        "--model",
-        "a",
-        "p.index",
-        "--labels",
-        "labels.csv",
-    ]);
+    sandbox.run(&["index", "--model", "a", "pictures", "-o", "p.index"]).succeeded();
+    let again = sandbox.run(&["classify", "--model", "a", "p.index", "--labels", "labels.csv"]);
     let text = fs::read_to_string(sandbox.path("out.csv")).unwrap();
     assert_eq!(again.succeeded().stdout.trim_end(), text.trim_end());
 
@@ -288,15 +190,6 @@ fn a_few_labels_go_a_long_way() {
     classify("cat.png,night\n").failed(2, &["bad.csv", "cat.png", "relative to that folder"]);
     classify("").failed(2, &["bad.csv", "no labels in it"]);
     let twice = ["-o", "both.csv", "--next-to", "both.csv"];
-    let args = [
-        "classify",
-        "--model",
-        "a",
-        "p.index",
-        "--labels",
-        "labels.csv",
-    ];
-    sandbox
-        .run(&[&args[..], &twice].concat())
-        .failed(2, &["both.csv", "a name of its own"]);
+    let args = ["classify", "--model", "a", "p.index", "--labels", "labels.csv"];
+    sandbox.run(&[&args[..], &twice].concat()).failed(2, &["both.csv", "a name of its own"]);
 }

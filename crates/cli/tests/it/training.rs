@@ -44,9 +44,7 @@ fn a_configuration_fed_back_gives_the_same_run() {
     let sandbox = Sandbox::new();
     sandbox.train(&["--name", "a", "--seed", "3"]).succeeded();
     let config = "runs/a/config.toml";
-    sandbox
-        .run(&["train", "--config", config, "--name", "b"])
-        .succeeded();
+    sandbox.run(&["train", "--config", config, "--name", "b"]).succeeded();
     let last = |run: &str| sandbox.path(&format!("runs/{run}/checkpoints/last.safetensors"));
     assert_eq!(bits(&last("a")), bits(&last("b")));
     let read = |run: &str| {
@@ -67,16 +65,9 @@ fn the_thread_count_changes_nothing() {
     }
     let run = |threads: &str| sandbox.path(&format!("runs/{threads}"));
     for threads in ["2", "4"] {
-        assert_eq!(
-            losses(&run("1")),
-            losses(&run(threads)),
-            "{threads} threads"
-        );
+        assert_eq!(losses(&run("1")), losses(&run(threads)), "{threads} threads");
         let last = |t: &str| bits(&run(t).join("checkpoints/last.safetensors"));
-        assert!(
-            last("1") == last(threads),
-            "{threads} threads: other weights"
-        );
+        assert!(last("1") == last(threads), "{threads} threads: other weights");
     }
 }
 
@@ -86,10 +77,7 @@ fn another_seed_is_another_run() {
     for seed in ["0", "1"] {
         sandbox.train(&["--name", seed, "--seed", seed]).succeeded();
     }
-    assert_ne!(
-        losses(&sandbox.path("runs/0")),
-        losses(&sandbox.path("runs/1"))
-    );
+    assert_ne!(losses(&sandbox.path("runs/0")), losses(&sandbox.path("runs/1")));
 }
 
 #[test]
@@ -104,9 +92,7 @@ fn json_is_events_and_nothing_else() {
     assert!(matches!(events.first(), Some(Event::RunStarted(_))));
     assert!(matches!(events.last(), Some(Event::RunEnded(_))));
     let has = |test: fn(&Event) -> bool| events.iter().any(test);
-    assert!(has(
-        |e| matches!(e, Event::Discovered(d) if d.consistency.is_some())
-    ));
+    assert!(has(|e| matches!(e, Event::Discovered(d) if d.consistency.is_some())));
     assert!(has(|e| matches!(e, Event::Evaluated(_))));
     assert!(has(|e| matches!(e, Event::CheckpointSaved { .. })));
     ran.says(&["raw pixels", "round 1"]); // the table, for a person
@@ -135,14 +121,10 @@ fn a_run_goes_on_when_nobody_reads_what_it_says() {
 fn an_evaluation_agrees_with_the_runs_own() {
     let sandbox = Sandbox::new();
     let ran = sandbox.train(&["--json", "--name", "a"]).succeeded();
-    let told = ran
-        .stdout
-        .lines()
-        .rev()
-        .find_map(|l| match serde_json::from_str(l) {
-            Ok(Event::Evaluated(e)) => Some(e.accuracy.top1),
-            _ => None,
-        });
+    let told = ran.stdout.lines().rev().find_map(|l| match serde_json::from_str(l) {
+        Ok(Event::Evaluated(e)) => Some(e.accuracy.top1),
+        _ => None,
+    });
     let judged = sandbox.run(&["evaluate", "a", "--json"]).succeeded();
     let judged: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
     assert_eq!(judged["trained"]["top1"].as_f64(), told);
@@ -150,9 +132,7 @@ fn an_evaluation_agrees_with_the_runs_own() {
         assert!(judged[floor]["top1"].is_f64(), "{judged}");
     }
     let file = "runs/a/checkpoints/round-0.safetensors";
-    let ran = sandbox
-        .run(&["evaluate", file, "--features", "recomputed", "--k", "5"])
-        .succeeded();
+    let ran = sandbox.run(&["evaluate", file, "--features", "recomputed", "--k", "5"]).succeeded();
     assert!(ran.stdout.contains("k 5") && ran.stdout.contains("recomputed"));
 }
 
@@ -172,9 +152,7 @@ fn a_run_is_validated_on_training_pictures_held_out() {
     let judged: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
     assert_eq!(judged["trained"]["n"], 20);
     sandbox.run(&["report", "a"]).succeeded();
-    sandbox
-        .run(&["train", "--resume", "a", "--validate-on", "test"])
-        .failed(2, &["validate_on"]);
+    sandbox.run(&["train", "--resume", "a", "--validate-on", "test"]).failed(2, &["validate_on"]);
     sandbox.run(&["train", "--resume", "a"]).succeeded();
     sandbox
         .train(&["--name", "b", "--validate-on", "train:47"])
@@ -186,14 +164,7 @@ fn a_run_is_validated_on_training_pictures_held_out() {
 fn every_way_of_discovering_runs() {
     let sandbox = Sandbox::new();
     sandbox
-        .train(&[
-            "--discover-from",
-            "recomputed",
-            "--curriculum",
-            "one-off",
-            "-k",
-            "3",
-        ])
+        .train(&["--discover-from", "recomputed", "--curriculum", "one-off", "-k", "3"])
         .succeeded();
     sandbox.train(&["--knn-features", "recomputed"]).succeeded();
     sandbox.train(&["--rounds", "0"]).succeeded();
@@ -208,27 +179,16 @@ fn benchmarks_print_their_figures() {
     for part in ["ms/step", "pictures/s", "GFLOP/s"] {
         assert!(ran.stdout.contains(part), "{}", ran.stdout);
     }
-    let ran = sandbox
-        .run(&words("bench discover --n 300 --dim 16 --json"))
-        .succeeded();
+    let ran = sandbox.run(&words("bench discover --n 300 --dim 16 --json")).succeeded();
     let object: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(object["seconds"].as_f64().unwrap() > 0.0);
-    sandbox
-        .run(&words("bench step --batch 0"))
-        .failed(2, &["--batch"]);
+    sandbox.run(&words("bench step --batch 0")).failed(2, &["--batch"]);
 }
 
 #[test]
 fn info_names_machine_and_data() {
     let ran = Sandbox::new().run(&["info"]).succeeded();
-    for part in [
-        "CPU",
-        "threads",
-        "resnet18",
-        "shapes",
-        "cifar10",
-        env!("CARGO_PKG_VERSION"),
-    ] {
+    for part in ["CPU", "threads", "resnet18", "shapes", "cifar10", env!("CARGO_PKG_VERSION")] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
 }

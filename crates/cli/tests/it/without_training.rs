@@ -23,22 +23,12 @@ fn a_folder_is_all_that_is_needed() {
     picture(4).save(sandbox.path("pictures/copy.png")).unwrap();
     let run = |args: &[&str]| sandbox.run(args).succeeded();
     let said = run(&["index", "pictures"]);
-    assert!(
-        said.stdout.starts_with("pictures.index: 13 pictures"),
-        "{said:?}"
-    );
+    assert!(said.stdout.starts_with("pictures.index: 13 pictures"), "{said:?}");
     let near = run(&["neighbours", "pictures.index", "pictures/7.png", "-k", "3"]);
     assert!(near.stdout.starts_with("1.0000  7.png"), "{near:?}");
     // Of the folder itself, and of several queries, a folder of them among these.
     fill(&sandbox.path("asked"), 2);
-    let args = [
-        "neighbours",
-        "pictures",
-        "pictures/7.png",
-        "asked",
-        "-k",
-        "1",
-    ];
+    let args = ["neighbours", "pictures", "pictures/7.png", "asked", "-k", "1"];
     let near = run(&args);
     let lines: Vec<&str> = near.stdout.lines().collect();
     assert_eq!(lines.len(), 6, "{lines:?}");
@@ -75,29 +65,17 @@ fn an_index_lives() {
     picture(33).save(sandbox.path("pictures/new.png")).unwrap();
     picture(44).save(sandbox.path("pictures/5.png")).unwrap();
     let said = index(&[]).succeeded().stdout;
-    assert!(
-        said.contains("1 added, 1 changed, 1 removed, 8 kept"),
-        "{said}"
-    );
+    assert!(said.contains("1 added, 1 changed, 1 removed, 8 kept"), "{said}");
     // Another folder beside it; names tell which is which.
     fill(&sandbox.path("more"), 2);
     let args = ["index", "pictures", "more", "-o", "pictures.index"];
     let said = sandbox.run(&args).succeeded().stdout;
-    assert!(
-        said.contains("2 added, 0 changed, 0 removed, 10 kept"),
-        "{said}"
-    );
+    assert!(said.contains("2 added, 0 changed, 0 removed, 10 kept"), "{said}");
     let near = ["neighbours", "pictures.index", "more/1.png", "-k", "2"];
     let near = sandbox.run(&near).succeeded().stdout;
-    assert!(
-        near.contains("more/1.png") && near.contains("pictures/1.png"),
-        "{near}"
-    );
+    assert!(near.contains("more/1.png") && near.contains("pictures/1.png"), "{near}");
     // A folder less would lose what is there: that must be meant.
-    index(&[]).failed(
-        2,
-        &["pictures.index", "another folder", "more", "--overwrite"],
-    );
+    index(&[]).failed(2, &["pictures.index", "another folder", "more", "--overwrite"]);
     index(&["--overwrite"]).succeeded();
 }
 
@@ -109,27 +87,16 @@ fn a_model_is_named_by_its_flag() {
     sandbox.run(&new).succeeded();
     for command in ["index", "embed", "neighbours", "serve", "cluster"] {
         let words = [command, "a", "pictures", "-o", "old.npy"];
-        let words = if command == "neighbours" || command == "serve" {
-            &words[..3]
-        } else {
-            &words
-        };
+        let words =
+            if command == "neighbours" || command == "serve" { &words[..3] } else { &words };
         sandbox.run(words).failed(2, &["--model a"]);
     }
     // The index knows which model made it, also where runs are elsewhere.
-    let near = [
-        "neighbours",
-        "new.index",
-        "pictures/2.png",
-        "--runs",
-        "nowhere",
-    ];
+    let near = ["neighbours", "new.index", "pictures/2.png", "--runs", "nowhere"];
     let said = sandbox.run(&near).succeeded().stdout;
     assert!(said.starts_with("1.0000  2.png"), "{said}");
     fs::rename(sandbox.path("runs"), sandbox.path("elsewhere")).unwrap();
-    sandbox
-        .run(&near)
-        .failed(2, &["new.index", "is not found", "--model"]);
+    sandbox.run(&near).failed(2, &["new.index", "is not found", "--model"]);
     // A folder that is called as a run is.
     fs::rename(sandbox.path("elsewhere"), sandbox.path("runs")).unwrap();
     fill(&sandbox.path("a"), 3);

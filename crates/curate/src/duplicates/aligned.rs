@@ -104,13 +104,7 @@ pub(super) fn align(
         let Some((score, on_first, on_second)) = in_either else {
             continue;
         };
-        let found = Aligned {
-            orientation,
-            on_first,
-            on_second,
-            score,
-            retouched: false,
-        };
+        let found = Aligned { orientation, on_first, on_second, score, retouched: false };
         if accepts(&found) {
             return Some(found);
         }
@@ -131,11 +125,7 @@ fn whole(a: &Ready, b: &Ready, orientation: Orientation, above: f32) -> Option<f
     let turns = Orientation::ALL.iter().position(|o| *o == orientation)?;
     if turns > 1 {
         let from = &FEW_SOURCES[turns];
-        let product: f32 = from
-            .iter()
-            .zip(&b.few)
-            .map(|(from, b)| a.few[*from] * b)
-            .sum();
+        let product: f32 = from.iter().zip(&b.few).map(|(from, b)| a.few[*from] * b).sum();
         if product < TURNED_ALIKE {
             return None;
         }
@@ -242,10 +232,7 @@ impl Sums {
             [start, ((i + 1) * of / count).max(start + 1)]
         };
         (0..rows * columns).map(move |i| {
-            let (y, x) = (
-                span(i / columns, high, rows),
-                span(i % columns, wide, columns),
-            );
+            let (y, x) = (span(i / columns, high, rows), span(i % columns, wide, columns));
             let count = (y[1] - y[0]) * (x[1] - x[0]);
             self.over(y, x) as f32 / count as f32
         })
@@ -268,10 +255,7 @@ impl Coarse {
         let scale = luma.rows.max(luma.columns) as f32 / COARSE as f32;
         let side = |pixels: usize| ((pixels as f32 / scale).round() as usize).max(2);
         let (rows, columns) = (side(luma.rows), side(luma.columns));
-        let values: Vec<i16> = sums
-            .boxes(rows, columns)
-            .map(|v| v.round() as i16)
-            .collect();
+        let values: Vec<i16> = sums.boxes(rows, columns).map(|v| v.round() as i16).collect();
         let wide = |v: &i16| i32::from(*v);
         Coarse {
             sums: Sums::new(columns, values.iter().map(wide)),
@@ -289,20 +273,13 @@ impl Coarse {
         let mut product = 0;
         for (y, row) in template.values.chunks_exact(columns).enumerate() {
             let under = &self.values[(top + y) * self.columns + left..][..columns];
-            let products = row
-                .iter()
-                .zip(under)
-                .map(|(t, v)| i32::from(*t) * i32::from(*v));
+            let products = row.iter().zip(under).map(|(t, v)| i32::from(*t) * i32::from(*v));
             product += products.sum::<i32>();
         }
         let (down, across) = ([top, top + rows], [left, left + columns]);
-        let (sum, squares) = (
-            self.sums.over(down, across) as f32,
-            self.squares.over(down, across) as f32,
-        );
-        let length = (squares - sum * sum / (rows * columns) as f32)
-            .max(1.0)
-            .sqrt();
+        let (sum, squares) =
+            (self.sums.over(down, across) as f32, self.squares.over(down, across) as f32);
+        let length = (squares - sum * sum / (rows * columns) as f32).max(1.0).sqrt();
         product as f32 / (template.length * length)
     }
 }
@@ -321,18 +298,10 @@ impl Template {
         let mean = values.iter().sum::<f32>() / values.len() as f32;
         // In eighths of a grey, so that nothing is lost by rounding and no sum of products is too
         // large.
-        let values: Vec<i16> = values
-            .iter()
-            .map(|v| ((v - mean) * 8.0).round() as i16)
-            .collect();
+        let values: Vec<i16> = values.iter().map(|v| ((v - mean) * 8.0).round() as i16).collect();
         let squares = values.iter().map(|v| f32::from(*v) * f32::from(*v));
         let length = squares.sum::<f32>().sqrt().max(1.0);
-        Template {
-            rows,
-            columns,
-            values,
-            length,
-        }
+        Template { rows, columns, values, length }
     }
 }
 
@@ -348,10 +317,7 @@ struct Window {
 impl Window {
     /// Whether it is nearly all of a picture.
     fn is_whole(self, luma: &Luma) -> bool {
-        let (down, across) = (
-            self.height / luma.rows as f32,
-            self.width / luma.columns as f32,
-        );
+        let (down, across) = (self.height / luma.rows as f32, self.width / luma.columns as f32);
         down.min(across) > WHOLE && (down - across).abs() < SAME_SHAPE
     }
 
@@ -410,13 +376,7 @@ impl Grid {
     fn new(luma: &Luma, rows: usize, columns: usize) -> Grid {
         let brightness = luma.resized(rows, columns);
         let detail = detail(&brightness, rows, columns);
-        Grid {
-            rows,
-            columns,
-            evened: evened(detail.clone()),
-            detail,
-            brightness,
-        }
+        Grid { rows, columns, evened: evened(detail.clone()), detail, brightness }
     }
 
     /// Lays it on a part of another picture.
@@ -511,11 +471,7 @@ pub(super) fn evened(mut detail: Vec<f32>) -> Vec<f32> {
         false => (2.0 * *sizes.select_nth_unstable_by(middle, f32::total_cmp).1).max(1.0),
     };
     for v in &mut detail {
-        *v = if v.abs() < LEAST_DETAIL {
-            0.0
-        } else {
-            v.clamp(-most, most)
-        };
+        *v = if v.abs() < LEAST_DETAIL { 0.0 } else { v.clamp(-most, most) };
     }
     detail
 }
@@ -652,9 +608,7 @@ fn climbed(on: &Luma, grid: &Grid, start: Window, mut step: f32, least: f32) -> 
             let window = window.changed(down, right, by, on);
             (window, grid.fit(on, window))
         });
-        let best = tried
-            .into_iter()
-            .max_by(|a, b| worth(a.1).total_cmp(&worth(b.1)));
+        let best = tried.into_iter().max_by(|a, b| worth(a.1).total_cmp(&worth(b.1)));
         match best.filter(|(_, there)| worth(*there) > worth(fit)) {
             Some(better) => (window, fit) = better,
             None => step /= 2.0,
@@ -674,11 +628,9 @@ pub(super) fn refined(on: &Luma, part: Part, whole: &Luma) -> Part {
         width: part.width * columns,
     };
     let most = whole.rows.max(whole.columns);
-    for (longest, from, to) in [
-        (GRID, 0.02, 0.004),
-        (2 * GRID, 0.004, 0.002),
-        (4 * GRID, 0.002, 0.001),
-    ] {
+    for (longest, from, to) in
+        [(GRID, 0.02, 0.004), (2 * GRID, 0.004, 0.002), (4 * GRID, 0.002, 0.001)]
+    {
         if longest > most && longest > GRID {
             break;
         }
@@ -713,30 +665,18 @@ mod tests {
             let small = (0.9 * x + 0.5 * y * y / 20.0).sin() + (0.7 * y).cos();
             (128.0 + 30.0 * large + 25.0 * small) as u8
         };
-        Luma {
-            rows,
-            columns,
-            pixels: (0..rows * columns).map(pixel).collect(),
-        }
+        Luma { rows, columns, pixels: (0..rows * columns).map(pixel).collect() }
     }
 
     /// A part of it, with 64 pixels along the longer side, as pictures are looked at.
     fn part(of: &Luma, top: usize, left: usize, rows: usize, columns: usize) -> Luma {
         let row = |y: usize| &of.pixels[(top + y) * of.columns + left..][..columns];
-        let cut = Luma {
-            rows,
-            columns,
-            pixels: (0..rows).flat_map(row).copied().collect(),
-        };
+        let cut = Luma { rows, columns, pixels: (0..rows).flat_map(row).copied().collect() };
         let scale = 64.0 / rows.max(columns) as f32;
         let side = |pixels: usize| ((pixels as f32 * scale).round() as usize).max(8);
         let (rows, columns) = (side(rows), side(columns));
         let pixels = cut.resized(rows, columns);
-        Luma {
-            rows,
-            columns,
-            pixels: pixels.iter().map(|v| v.round() as u8).collect(),
-        }
+        Luma { rows, columns, pixels: pixels.iter().map(|v| v.round() as u8).collect() }
     }
 
     fn is_part(part: Part) -> bool {
@@ -772,10 +712,7 @@ mod tests {
         let square = |of: &Luma| Grid::new(of, GRID, GRID);
         let fit = square(&a).fit_with(&square(&b).brightness);
         assert!(fit.brightness > 0.95, "{fit:?}");
-        assert!(
-            fit.detail > 0.95,
-            "by the edges of the border alone: {fit:?}"
-        );
+        assert!(fit.detail > 0.95, "by the edges of the border alone: {fit:?}");
         let [a, mirrored, b] = [&a, &Orientation::MIRRORED.of(&a), &b].map(Ready::new);
         let above = crate::DuplicateOptions::default().above;
         assert_eq!(align(&a, &mirrored, &b, above, &mut |_| true), None);
@@ -790,10 +727,7 @@ mod tests {
             let itself = aligned(&whole, &whole).unwrap();
             assert!(lies(itself) == (false, false, Orientation::UPRIGHT) && itself.score > 0.999);
             for (down, across) in [(0.7, 0.7), (0.6, 0.9), (0.95, 0.62)] {
-                let sides = [
-                    (rows as f32 * down) as usize,
-                    (columns as f32 * across) as usize,
-                ];
+                let sides = [(rows as f32 * down) as usize, (columns as f32 * across) as usize];
                 let (top, left) = ((rows - sides[0]) / 3, (columns - sides[1]) / 2);
                 let crop = part(&large, top, left, sides[0], sides[1]);
                 let what = format!("{rows}×{columns}, {down} × {across}");
@@ -854,11 +788,7 @@ mod tests {
             let fast = ready.coarse.placed(&template, top, left);
             assert!((plain - fast).abs() < 1e-3, "{plain} {fast}");
         }
-        let flat = Luma {
-            pixels: vec![7; 64 * 64],
-            rows: 64,
-            columns: 64,
-        };
+        let flat = Luma { pixels: vec![7; 64 * 64], rows: 64, columns: 64 };
         assert_eq!(aligned(&flat, &flat), None);
         assert_eq!(aligned(&whole, &flat), None);
     }

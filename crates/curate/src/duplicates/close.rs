@@ -136,18 +136,13 @@ impl Sample {
             let ([high, wide], native) = picture.fitted(ALL_PIXELS)?;
             Ok(Sample {
                 luma: Luma::of_rgb(rows, columns, &rgb),
-                native: picture
-                    .is_whole()
-                    .then(|| Native::new(high, wide, &native, spectrum_of)),
+                native: picture.is_whole().then(|| Native::new(high, wide, &native, spectrum_of)),
             })
         };
         let path = look.path.as_ref();
         let read = path.and_then(|path| Picture::read_for(path, ALL_PIXELS, make).ok());
         // Without a file, or when it has gone meanwhile, what was kept of it has to do.
-        read.unwrap_or_else(|| Sample {
-            luma: look.view.luma.clone(),
-            native: None,
-        })
+        read.unwrap_or_else(|| Sample { luma: look.view.luma.clone(), native: None })
     }
 }
 
@@ -183,11 +178,7 @@ fn crop(luma: &Luma, part: Part) -> Luma {
 
 fn block(luma: &Luma, [top, left]: [usize; 2], [rows, columns]: [usize; 2]) -> Luma {
     let line = |y: usize| &luma.pixels[y * luma.columns + left..][..columns];
-    Luma {
-        rows,
-        columns,
-        pixels: (top..top + rows).flat_map(line).copied().collect(),
-    }
+    Luma { rows, columns, pixels: (top..top + rows).flat_map(line).copied().collect() }
 }
 
 /// Pixels of a part, rows and columns.
@@ -208,9 +199,7 @@ pub(super) fn compare(first: &Look, second: &Look, aligned: &Aligned) -> Option<
     let scaled = !(1.0 / SAME_SCALE..=SAME_SCALE).contains(&scale);
     let read = |look: &Look, part: Part, shared: [f32; 2]| {
         let longest = look.height_and_width.into_iter().max().unwrap_or(1) as f32;
-        let longest = (longest * fine / longer(shared))
-            .round()
-            .clamp(16.0, MOST_FINE);
+        let longest = (longest * fine / longer(shared)).round().clamp(16.0, MOST_FINE);
         Sample::read(look, longest as usize, scaled.then_some(part))
     };
     let a = read(first, upright, in_first);
@@ -257,40 +246,21 @@ struct Pair {
 
 impl Pair {
     fn laid(first: &Luma, second: &Luma, aligned: &Aligned, fine: f32) -> Pair {
-        let Aligned {
-            mut on_first,
-            mut on_second,
-            ..
-        } = *aligned;
+        let Aligned { mut on_first, mut on_second, .. } = *aligned;
         let inner = crop(second, on_second);
         if on_first != Part::WHOLE {
             on_first = refined(first, on_first, &inner);
         } else if on_second != Part::WHOLE {
             on_second = refined(second, on_second, first);
         }
-        let [high, wide] = [
-            on_second.height * second.rows as f32,
-            on_second.width * second.columns as f32,
-        ];
+        let [high, wide] =
+            [on_second.height * second.rows as f32, on_second.width * second.columns as f32];
         let by = (fine / high.max(wide)).min(1.0);
-        let (rows, columns) = (
-            ((high * by).round() as usize).max(8),
-            ((wide * by).round() as usize).max(8),
-        );
-        let (a, b) = (
-            cut(first, on_first, rows, columns),
-            cut(second, on_second, rows, columns),
-        );
+        let (rows, columns) =
+            (((high * by).round() as usize).max(8), ((wide * by).round() as usize).max(8));
+        let (a, b) = (cut(first, on_first, rows, columns), cut(second, on_second, rows, columns));
         let details = [&a, &b].map(|values| evened(detail(values, rows, columns)));
-        Pair {
-            rows,
-            columns,
-            on_first,
-            on_second,
-            first: a,
-            second: b,
-            details,
-        }
+        Pair { rows, columns, on_first, on_second, first: a, second: b, details }
     }
 
     /// All that both images show, if the one is laid on the other so: more than what was compared,
@@ -306,12 +276,8 @@ impl Pair {
         };
         let (down, down_b) = span([a.top, a.height], [b.top, b.height]);
         let (across, across_b) = span([a.left, a.width], [b.left, b.width]);
-        let part = |[top, height]: [f32; 2], [left, width]: [f32; 2]| Part {
-            top,
-            left,
-            height,
-            width,
-        };
+        let part =
+            |[top, height]: [f32; 2], [left, width]: [f32; 2]| Part { top, left, height, width };
         (part(down, across), part(down_b, across_b))
     }
 
@@ -397,10 +363,7 @@ impl Pair {
         };
         let known: Vec<Option<f32>> = found.iter_mut().map(middle).collect();
         let near = |i: usize| {
-            let others = known
-                .iter()
-                .enumerate()
-                .filter_map(|(j, v)| Some((j, (*v)?)));
+            let others = known.iter().enumerate().filter_map(|(j, v)| Some((j, (*v)?)));
             let (j, v) = others.min_by_key(|(j, _)| j.abs_diff(i))?;
             Some(v + (i as f32 - j as f32) * 256.0 / LEVELS as f32)
         };
@@ -461,11 +424,7 @@ impl Pair {
         let share = there.len() as f32 / off.len().max(1) as f32;
         let least = if one_way >= ONE_WAY { CLEAR } else { MIXED };
         let enough = (0.001..0.6).contains(&share) && edges >= 8 && evidence.abs() >= least;
-        let side = if evidence > 0.0 {
-            Side::First
-        } else {
-            Side::Second
-        };
+        let side = if evidence > 0.0 { Side::First } else { Side::Second };
         enough.then_some((side, evidence.abs()))
     }
 }
@@ -494,10 +453,7 @@ impl Traces {
     fn of_surroundings(&mut self, pair: &Pair, first: &Luma, second: &Luma) {
         let beside = |part: Part| part.area() < ALL_OF_IT;
         let (on_first, on_second) = pair.overlap();
-        let sides = [
-            (Side::First, on_first, first),
-            (Side::Second, on_second, second),
-        ];
+        let sides = [(Side::First, on_first, first), (Side::Second, on_second, second)];
         for (side, part, luma) in sides {
             if !beside(part) {
                 continue;
@@ -541,9 +497,7 @@ impl Traces {
         let moved = moved.sum::<f32>() / matched.len().max(1) as f32;
         // Where all tones are others, they do not match so well that little evidence is enough.
         let least = if moved > OTHER_TONES { MIXED } else { CLEAR };
-        let marked = pair
-            .marked(matched)
-            .filter(|(_, evidence)| *evidence >= least);
+        let marked = pair.marked(matched).filter(|(_, evidence)| *evidence >= least);
         self.marked = marked.map(|(side, _)| side);
         let [a, b] = [[&pair.first, &pair.second], [&pair.second, &pair.first]].map(covered);
         // A text that is sure explains what varies beneath it.
@@ -602,11 +556,7 @@ fn is_border(luma: &Luma, part: Part) -> bool {
     if all < 16 {
         return false;
     }
-    let near = |v: usize| {
-        counts[v.saturating_sub(10)..(v + 11).min(256)]
-            .iter()
-            .sum::<usize>()
-    };
+    let near = |v: usize| counts[v.saturating_sub(10)..(v + 11).min(256)].iter().sum::<usize>();
     let Some(colour) = (0..256).max_by_key(|v| near(*v)) else {
         return false;
     };
@@ -636,7 +586,5 @@ fn is_border(luma: &Luma, part: Part) -> bool {
         }
     }
     let stepped = steps as f32 / edge.max(1) as f32;
-    BORDERS
-        .iter()
-        .any(|(least, edge)| flat >= *least && stepped >= *edge)
+    BORDERS.iter().any(|(least, edge)| flat >= *least && stepped >= *edge)
 }

@@ -37,10 +37,7 @@ impl Waves {
             let of = |f: fn(f32) -> f32| (0..line).map(|x| at(x, f)).collect();
             (of(f32::cos), of(f32::sin))
         };
-        Waves {
-            line,
-            waves: (0..=line / 2).map(wave).collect(),
-        }
+        Waves { line, waves: (0..=line / 2).map(wave).collect() }
     }
 
     fn add(&self, values: &[f32], to: &mut [f32]) {
@@ -87,10 +84,7 @@ impl Spectrum {
     fn mean(&self, from: f32, to: f32) -> f32 {
         let (from, to) = (from.round().max(1.0) as usize, to.round() as usize);
         let bins = &self.0[from.min(to)..=to.min(self.0.len() - 1)];
-        let even = bins
-            .iter()
-            .enumerate()
-            .map(|(i, v)| v * ((from + i) as f32).powi(2));
+        let even = bins.iter().enumerate().map(|(i, v)| v * ((from + i) as f32).powi(2));
         even.sum::<f32>() / bins.len().max(1) as f32
     }
 
@@ -143,11 +137,8 @@ fn each_block(luma: &Luma, mut of: impl FnMut(&[[f32; 8]; 8])) {
             for (y, across) in across.iter_mut().enumerate() {
                 let row = &luma.pixels[(top + y) * luma.columns + left..][..8];
                 for (u, wave) in COSINES.iter().enumerate() {
-                    across[u] = row
-                        .iter()
-                        .zip(wave)
-                        .map(|(v, w)| (f32::from(*v) - 128.0) * w)
-                        .sum();
+                    across[u] =
+                        row.iter().zip(wave).map(|(v, w)| (f32::from(*v) - 128.0) * w).sum();
                 }
             }
             let mut block = [[0.0; 8]; 8];
@@ -242,22 +233,14 @@ mod tests {
         let luma = |rows: usize, values: &[f32]| Luma {
             rows,
             columns: rows,
-            pixels: values
-                .iter()
-                .map(|v| (128.0 + v).clamp(0.0, 255.0) as u8)
-                .collect(),
+            pixels: values.iter().map(|v| (128.0 + v).clamp(0.0, 255.0) as u8).collect(),
         };
         let large = luma(128, &noise);
         let twice = |i: usize| noise[i / 256 / 2 * 128 + i % 256 / 2];
         let blocky: Vec<f32> = (0..256 * 256).map(twice).collect();
         let around = [0, 1, 2, 256, 257, 258, 512, 513, 514];
-        let mean = |i: usize| {
-            around
-                .iter()
-                .map(|by| blocky[i.saturating_sub(*by)])
-                .sum::<f32>()
-                / 9.0
-        };
+        let mean =
+            |i: usize| around.iter().map(|by| blocky[i.saturating_sub(*by)]).sum::<f32>() / 9.0;
         let smooth: Vec<f32> = (0..blocky.len()).map(mean).collect();
         let sharp = Spectrum::of(&large).unwrap();
         let smooth = Spectrum::of(&luma(256, &smooth)).unwrap();
@@ -286,15 +269,9 @@ mod tests {
                 .collect(),
         };
         let first = taken(1, 1.0);
-        assert!(
-            has_own_noise(&first, &taken(2, 1.0)),
-            "another photograph of the scene"
-        );
+        assert!(has_own_noise(&first, &taken(2, 1.0)), "another photograph of the scene");
         assert!(!has_own_noise(&first, &taken(1, 0.9)));
-        assert!(
-            !has_own_noise(&first, &taken(2, 0.0)),
-            "compressed until there was none"
-        );
+        assert!(!has_own_noise(&first, &taken(2, 0.0)), "compressed until there was none");
     }
 
     #[test]
@@ -308,21 +285,14 @@ mod tests {
             let ([rows, columns], rgb) = image.fitted(64).unwrap();
             (Luma::of_rgb(rows, columns, &rgb), rgb)
         };
-        let steps = |jpeg: &[u8]| {
-            anchorhood_data::ImageMetadata::of_bytes(jpeg)
-                .quantisation
-                .unwrap()
-        };
+        let steps =
+            |jpeg: &[u8]| anchorhood_data::ImageMetadata::of_bytes(jpeg).quantisation.unwrap();
         let original = anchorhood_data::encode_jpeg(64, 64, &rgb, 70).unwrap();
         let (read, pixels) = luma(&original);
         let again = anchorhood_data::encode_jpeg(64, 64, &pixels, 95).unwrap();
         let made = luma(&again).0;
         assert!(quantised_by(&made, &steps(&original), Some(&steps(&again))));
-        assert!(!quantised_by(
-            &read,
-            &steps(&again),
-            Some(&steps(&original))
-        ));
+        assert!(!quantised_by(&read, &steps(&again), Some(&steps(&original))));
         let plain = Luma::of_rgb(64, 64, &rgb);
         assert!(!quantised_by(&plain, &steps(&original), None));
         assert!(still_frequencies(&read) > still_frequencies(&plain));

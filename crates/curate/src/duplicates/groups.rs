@@ -104,37 +104,26 @@ fn matched(
     let mut close = None;
     // Then within flat borders, which are no part of what is compared.
     let inside = upright.inside.is_some() || other.inside.is_some();
-    let found = [false, true]
-        .into_iter()
-        .filter(|within| inside || !within)
-        .find_map(|within| {
-            let views = |views| match within {
-                true => Views::inside_or_whole(views),
-                false => (Part::WHOLE, &views.whole),
-            };
-            let ((part, a), (_, turned)) = (views(upright), views(mirrored));
-            let (other_part, b) = views(&other);
-            let mut whole = None;
-            let mut accepts = |aligned: &Aligned| {
-                let on_first = aligned.orientation.of_part(part).within(aligned.on_first);
-                let on_second = other_part.within(aligned.on_second);
-                let aligned = Aligned {
-                    on_first,
-                    on_second,
-                    ..*aligned
-                };
-                alike |= !aligned.retouched;
-                close = if apart {
-                    None
-                } else {
-                    close::compare(first, second, &aligned)
-                };
-                whole = close.map(|_| aligned);
-                close.is_some() || apart
-            };
-            align(a, turned, b, above, &mut accepts)?;
-            whole
-        });
+    let found = [false, true].into_iter().filter(|within| inside || !within).find_map(|within| {
+        let views = |views| match within {
+            true => Views::inside_or_whole(views),
+            false => (Part::WHOLE, &views.whole),
+        };
+        let ((part, a), (_, turned)) = (views(upright), views(mirrored));
+        let (other_part, b) = views(&other);
+        let mut whole = None;
+        let mut accepts = |aligned: &Aligned| {
+            let on_first = aligned.orientation.of_part(part).within(aligned.on_first);
+            let on_second = other_part.within(aligned.on_second);
+            let aligned = Aligned { on_first, on_second, ..*aligned };
+            alike |= !aligned.retouched;
+            close = if apart { None } else { close::compare(first, second, &aligned) };
+            whole = close.map(|_| aligned);
+            close.is_some() || apart
+        };
+        align(a, turned, b, above, &mut accepts)?;
+        whole
+    });
     match (found, close) {
         (Some(aligned), Some(close)) => Some(Match::Copy(aligned, close)),
         _ => alike.then_some(Match::Burst),
@@ -177,11 +166,7 @@ impl<'a> Groups<'a> {
             // Where two sides are compared, the images that spoke may not be the first of their
             // pixels.
             let (first, second) = (equal.first[a], equal.first[b]);
-            let found = if first < second {
-                found
-            } else {
-                found.swapped()
-            };
+            let found = if first < second { found } else { found.swapped() };
             known.insert((first.min(second), first.max(second)), Some(found));
         }
         Groups {
@@ -275,13 +260,8 @@ impl<'a> Groups<'a> {
         if from.is_some() || !by_rules.is_empty() {
             return by_rules;
         }
-        let reasons = others
-            .iter()
-            .take(MOST_REASONS)
-            .map(|other| self.order(keep, other.picture));
-        let reasons = reasons
-            .filter(|(order, _)| *order == Ordering::Less)
-            .map(|(_, why)| why);
+        let reasons = others.iter().take(MOST_REASONS).map(|other| self.order(keep, other.picture));
+        let reasons = reasons.filter(|(order, _)| *order == Ordering::Less).map(|(_, why)| why);
         reasons.collect::<BTreeSet<Reason>>().into_iter().collect()
     }
 
@@ -341,11 +321,7 @@ impl<'a> Groups<'a> {
         }
         if self.equal.first[keep] == self.equal.first[picture] {
             let kind = self.equal.kind(keep, picture);
-            return Some(Duplicate {
-                picture,
-                kind,
-                score: 1.0,
-            });
+            return Some(Duplicate { picture, kind, score: 1.0 });
         }
         let Some(Match::Copy(aligned, close)) = self.matched(keep, picture) else {
             return None;
@@ -353,11 +329,7 @@ impl<'a> Groups<'a> {
         let sizes =
             [keep, picture].map(|i| self.looks[i].as_ref().ok().map(|l| l.height_and_width));
         let kind = kind_of(&aligned, &close.traces, sizes[0] == sizes[1]);
-        Some(Duplicate {
-            picture,
-            kind,
-            score: aligned.score,
-        })
+        Some(Duplicate { picture, kind, score: aligned.score })
     }
 
     /// Photographs of one scene, of which none is in a group.
@@ -382,12 +354,9 @@ impl Match {
     fn swapped(self) -> Match {
         match self {
             Match::Burst => Match::Burst,
-            Match::Copy(aligned, close) => Match::Copy(
-                aligned.swapped(),
-                Close {
-                    traces: close.traces.swapped(),
-                },
-            ),
+            Match::Copy(aligned, close) => {
+                Match::Copy(aligned.swapped(), Close { traces: close.traces.swapped() })
+            }
         }
     }
 }

@@ -152,11 +152,7 @@ pub(super) fn narrowed(
         KeepRule::FirstName => i as i64,
     };
     let best = images.iter().map(|i| value(*i)).min();
-    images
-        .iter()
-        .copied()
-        .filter(|i| Some(value(*i)) == best)
-        .collect()
+    images.iter().copied().filter(|i| Some(value(*i)) == best).collect()
 }
 
 /// Milliseconds since 1970 when an image was taken, or else its file written.
@@ -189,18 +185,8 @@ pub(super) fn compare(
         &|| (first(t.whole), Reason::Whole),
         &|| (last(t.enlarged), Reason::NotEnlarged),
         &|| (first(t.larger), Reason::Larger),
-        &|| {
-            (
-                last(t.derived).then(lossless(looks, traces)),
-                Reason::LessCompressed,
-            )
-        },
-        &|| {
-            (
-                by(looks, |look| look.metadata.camera.is_none()),
-                Reason::Camera,
-            )
-        },
+        &|| (last(t.derived).then(lossless(looks, traces)), Reason::LessCompressed),
+        &|| (by(looks, |look| look.metadata.camera.is_none()), Reason::Camera),
         &|| (edited(looks), Reason::NotEdited),
         &|| (last(t.grey), Reason::Coloured),
         &|| (last(t.clipped), Reason::NotClipped),
@@ -210,10 +196,7 @@ pub(super) fn compare(
         &|| (last(t.coarser), Reason::LessCompressed),
         &|| (by(looks, is_named_copy), Reason::Name),
     ];
-    let told = steps
-        .iter()
-        .map(|step| step())
-        .find(|(order, _)| order.is_ne());
+    let told = steps.iter().map(|step| step()).find(|(order, _)| order.is_ne());
     told.unwrap_or((i.cmp(&j), Reason::FirstByName))
 }
 
@@ -242,12 +225,10 @@ fn edited(looks: [&Look; 2]) -> Ordering {
         _ => Ordering::Equal,
     };
     let both_cameras = looks.iter().all(|look| look.metadata.camera.is_some());
-    by(looks, by_editor)
-        .then(by(looks, cut))
-        .then(match both_cameras {
-            true => times.then(by(looks, named)),
-            false => Ordering::Equal,
-        })
+    by(looks, by_editor).then(by(looks, cut)).then(match both_cameras {
+        true => times.then(by(looks, named)),
+        false => Ordering::Equal,
+    })
 }
 
 /// Programs that people change images with; cameras name their own software in the same place.
@@ -301,12 +282,8 @@ fn is_named_copy(look: &Look) -> bool {
     let Some(stem) = stem else { return false };
     let stem = stem.to_string_lossy().to_lowercase();
     let words = ["copy", "kopie", "copie", "copia", "edited", "duplicate"];
-    let named = stem
-        .split(|c: char| !c.is_alphabetic())
-        .any(|word| words.contains(&word));
-    let inside = stem
-        .rsplit_once('(')
-        .and_then(|(_, number)| number.strip_suffix(')'));
+    let named = stem.split(|c: char| !c.is_alphabetic()).any(|word| words.contains(&word));
+    let inside = stem.rsplit_once('(').and_then(|(_, number)| number.strip_suffix(')'));
     let numbered = inside.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     named || numbered
 }

@@ -60,11 +60,7 @@ pub(super) struct View {
 
 impl View {
     fn new(luma: Luma, rgb: &[u8]) -> View {
-        View {
-            hashes: PerceptualHash::all(&luma),
-            colours: histogram(rgb),
-            luma,
-        }
+        View { hashes: PerceptualHash::all(&luma), colours: histogram(rgb), luma }
     }
 }
 
@@ -172,12 +168,7 @@ fn inside([rows, columns]: [usize; 2], rgb: &[u8]) -> Option<(Part, View)> {
         columns: small_columns,
         pixels: small.iter().map(|v| v.round() as u8).collect(),
     };
-    let part = Part {
-        top: share(top, rows),
-        left: share(left, columns),
-        height,
-        width,
-    };
+    let part = Part { top: share(top, rows), left: share(left, columns), height, width };
     Some((part, View::new(small, &rgb)))
 }
 
@@ -189,11 +180,7 @@ fn flat_lines(mut lines: impl Iterator<Item = Vec<[u8; 3]>>) -> usize {
         let middle = values.len() / 2;
         *values.select_nth_unstable(middle).1
     });
-    let is_other = |c: &&[u8; 3]| {
-        c.iter()
-            .zip(colour)
-            .any(|(a, b)| a.abs_diff(b) > SAME_COLOUR)
-    };
+    let is_other = |c: &&[u8; 3]| c.iter().zip(colour).any(|(a, b)| a.abs_diff(b) > SAME_COLOUR);
     let is_flat = |line: &Vec<[u8; 3]>| {
         let others = line.iter().filter(is_other).count();
         others as f32 <= OTHER_SHARE * line.len() as f32
@@ -209,9 +196,7 @@ mod tests {
     use super::*;
 
     fn look(pixel: impl Fn(u32, u32) -> u8) -> Look {
-        let rgb: Vec<u8> = (0..200 * 100)
-            .flat_map(|i| [pixel(i % 200, i / 200); 3])
-            .collect();
+        let rgb: Vec<u8> = (0..200 * 100).flat_map(|i| [pixel(i % 200, i / 200); 3]).collect();
         Look::of(&Picture::from_rgb(200, 100, rgb).unwrap()).unwrap()
     }
 
@@ -221,19 +206,12 @@ mod tests {
 
     #[test]
     fn a_flat_border_is_found_and_none_where_there_is_none() {
-        let framed = look(
-            |x, y| match (20..180).contains(&x) && (20..80).contains(&y) {
-                true => busy(x, y),
-                false => 255,
-            },
-        );
+        let framed = look(|x, y| match (20..180).contains(&x) && (20..80).contains(&y) {
+            true => busy(x, y),
+            false => 255,
+        });
         let (part, _) = framed.inside.unwrap();
-        let sides = [
-            part.top - 0.2,
-            part.left - 0.1,
-            part.height - 0.6,
-            part.width - 0.8,
-        ];
+        let sides = [part.top - 0.2, part.left - 0.1, part.height - 0.6, part.width - 0.8];
         assert!(sides.iter().all(|off| off.abs() < 0.03), "{part:?}");
         assert!(look(busy).inside.is_none());
         assert!(look(|_, _| 255).inside.is_none());

@@ -57,11 +57,7 @@ pub struct DuplicateOptions {
 impl Default for DuplicateOptions {
     /// As measured in docs/duplicates.md.
     fn default() -> Self {
-        DuplicateOptions {
-            above: 0.75,
-            nearest: 20,
-            keep: vec![KeepRule::Original],
-        }
+        DuplicateOptions { above: 0.75, nearest: 20, keep: vec![KeepRule::Original] }
     }
 }
 
@@ -206,21 +202,10 @@ pub fn find_duplicates(
     let proposing = |done| progress(DuplicateStage::Proposing, done, n);
     let proposals = Proposals::new(device, compared, &looks, &equal, options, &proposing)?;
     let judging = |done| progress(DuplicateStage::Judging, done, n);
-    let judged = judge(
-        proposals,
-        &looks,
-        compared.against_from,
-        options.above,
-        &judging,
-    );
+    let judged = judge(proposals, &looks, compared.against_from, options.above, &judging);
     let groups = Groups::new(compared, options, &looks, &equal, judged);
     let (groups, bursts, judged) = groups.found();
-    Ok(Duplicates {
-        groups,
-        bursts,
-        looks,
-        judged,
-    })
+    Ok(Duplicates { groups, bursts, looks, judged })
 }
 
 /// Pictures whose pixels are all the same.
@@ -239,24 +224,12 @@ impl Equal {
                 alike.entry(look.pixels).or_default().push(i);
             }
         }
-        let alike: Vec<usize> = alike
-            .into_values()
-            .filter(|a| a.len() > 1)
-            .flatten()
-            .collect();
-        let sums = alike
-            .par_iter()
-            .map(|i| (*i, exact(looks[*i].as_ref().ok())));
+        let alike: Vec<usize> = alike.into_values().filter(|a| a.len() > 1).flatten().collect();
+        let sums = alike.par_iter().map(|i| (*i, exact(looks[*i].as_ref().ok())));
         let sums: Vec<(usize, Option<Exact>)> = sums.collect();
-        let mut equal = Equal {
-            first: (0..looks.len()).collect(),
-            files: HashMap::new(),
-        };
+        let mut equal = Equal { first: (0..looks.len()).collect(), files: HashMap::new() };
         let mut seen: HashMap<Checksum, usize> = HashMap::new();
-        let mut sums: Vec<_> = sums
-            .into_iter()
-            .filter_map(|(i, sums)| Some((i, sums?)))
-            .collect();
+        let mut sums: Vec<_> = sums.into_iter().filter_map(|(i, sums)| Some((i, sums?))).collect();
         sums.sort_unstable_by_key(|(i, _)| *i);
         for (i, Exact { pixels, file }) in sums {
             equal.first[i] = *seen.entry(pixels).or_insert(i);
@@ -292,10 +265,7 @@ fn exact(look: Option<&Look>) -> Option<Exact> {
     match &look.path {
         Some(path) => of_file(path),
         // What is at hand was looked at whole.
-        None => Some(Exact {
-            pixels: look.pixels,
-            file: None,
-        }),
+        None => Some(Exact { pixels: look.pixels, file: None }),
     }
 }
 

@@ -11,43 +11,19 @@ pub(super) struct Orientation {
 }
 
 impl Orientation {
-    pub const UPRIGHT: Orientation = Orientation {
-        mirrored: false,
-        quarters: 0,
-    };
-    pub const MIRRORED: Orientation = Orientation {
-        mirrored: true,
-        quarters: 0,
-    };
+    pub const UPRIGHT: Orientation = Orientation { mirrored: false, quarters: 0 };
+    pub const MIRRORED: Orientation = Orientation { mirrored: true, quarters: 0 };
 
     /// All, the more usual ones first.
     pub const ALL: [Orientation; 8] = [
         Self::UPRIGHT,
         Self::MIRRORED,
-        Orientation {
-            mirrored: false,
-            quarters: 1,
-        },
-        Orientation {
-            mirrored: false,
-            quarters: 2,
-        },
-        Orientation {
-            mirrored: false,
-            quarters: 3,
-        },
-        Orientation {
-            mirrored: true,
-            quarters: 1,
-        },
-        Orientation {
-            mirrored: true,
-            quarters: 2,
-        },
-        Orientation {
-            mirrored: true,
-            quarters: 3,
-        },
+        Orientation { mirrored: false, quarters: 1 },
+        Orientation { mirrored: false, quarters: 2 },
+        Orientation { mirrored: false, quarters: 3 },
+        Orientation { mirrored: true, quarters: 1 },
+        Orientation { mirrored: true, quarters: 2 },
+        Orientation { mirrored: true, quarters: 3 },
     ];
 
     /// Of rows and columns, the values as they lie then.
@@ -77,32 +53,14 @@ impl Orientation {
     /// An image as it lies then.
     pub fn of(self, luma: &Luma) -> Luma {
         let ([rows, columns], pixels) = self.turned([luma.rows, luma.columns], &luma.pixels);
-        Luma {
-            rows,
-            columns,
-            pixels,
-        }
+        Luma { rows, columns, pixels }
     }
 
     /// A part of an image as it lies then.
     pub fn of_part(self, part: Part) -> Part {
-        let Part {
-            top,
-            left,
-            height,
-            width,
-        } = part;
-        let left = if self.mirrored {
-            1.0 - left - width
-        } else {
-            left
-        };
-        let mut part = Part {
-            top,
-            left,
-            height,
-            width,
-        };
+        let Part { top, left, height, width } = part;
+        let left = if self.mirrored { 1.0 - left - width } else { left };
+        let mut part = Part { top, left, height, width };
         for _ in 0..self.quarters {
             part = Part {
                 top: part.left,
@@ -132,10 +90,7 @@ impl Orientation {
     pub fn inverse(self) -> Orientation {
         match self.mirrored {
             true => self, // a reflection
-            false => Orientation {
-                quarters: (4 - self.quarters) % 4,
-                ..self
-            },
+            false => Orientation { quarters: (4 - self.quarters) % 4, ..self },
         }
     }
 }
@@ -150,12 +105,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub const WHOLE: Part = Part {
-        top: 0.0,
-        left: 0.0,
-        height: 1.0,
-        width: 1.0,
-    };
+    pub const WHOLE: Part = Part { top: 0.0, left: 0.0, height: 1.0, width: 1.0 };
 
     /// A part of this part, as a part of the image.
     pub fn within(self, inner: Part) -> Part {
@@ -181,12 +131,7 @@ mod tests {
         let (rows, columns) = (4, 6);
         let values: Vec<usize> = (0..rows * columns).collect();
         // The upper left quarter of a sixth of the columns.
-        let part = Part {
-            top: 0.0,
-            left: 0.0,
-            height: 0.25,
-            width: 1.0 / 6.0,
-        };
+        let part = Part { top: 0.0, left: 0.0, height: 0.25, width: 1.0 / 6.0 };
         let mut seen = vec![];
         for orientation in Orientation::ALL {
             let (sides, turned) = orientation.turned([rows, columns], &values);

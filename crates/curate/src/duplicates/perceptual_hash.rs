@@ -79,11 +79,7 @@ fn turned(low: &Frequencies, orientation: Orientation) -> Frequencies {
         let sign = |u: usize| if u.is_multiple_of(2) { 1.0 } else { -1.0 };
         std::array::from_fn(|u| low[u].map(|v| v * sign(u)))
     };
-    let mut low = if orientation.mirrored {
-        mirrored(low)
-    } else {
-        *low
-    };
+    let mut low = if orientation.mirrored { mirrored(low) } else { *low };
     for _ in 0..orientation.quarters {
         let transposed = std::array::from_fn(|u| std::array::from_fn(|v| low[v][u]));
         low = mirrored(&transposed);
@@ -147,29 +143,18 @@ mod tests {
         draws.fill_symmetric(&mut values, 1.0);
         let mut hashes: Vec<u64> = values
             .chunks(64)
-            .map(|v| {
-                v.iter()
-                    .enumerate()
-                    .map(|(i, v)| u64::from(*v > 0.0) << i)
-                    .sum()
-            })
+            .map(|v| v.iter().enumerate().map(|(i, v)| u64::from(*v > 0.0) << i).sum())
             .collect();
         for i in 0..100 {
             // As many flipped bits as may be, and one more.
             hashes[300 + i] =
                 (0..7 + i % 2).fold(hashes[i], |h, bit| h ^ 1 << ((bit * 9 + i) % 64));
         }
-        let all: Vec<_> = (0..)
-            .zip(hashes.iter().map(|h| PerceptualHash(*h)))
-            .collect();
+        let all: Vec<_> = (0..).zip(hashes.iter().map(|h| PerceptualHash(*h))).collect();
         let keys = NearHashes::new(&all);
         let mut found = vec![];
         for (i, hash) in &all {
-            found.extend(
-                keys.near(&[*hash], *i, |_| true)
-                    .into_iter()
-                    .map(|j| (*i, j)),
-            );
+            found.extend(keys.near(&[*hash], *i, |_| true).into_iter().map(|j| (*i, j)));
             assert!(keys.near(&[*hash], *i, |_| false).is_empty());
         }
         let mut expected = vec![];
@@ -187,23 +172,14 @@ mod tests {
             let (x, y) = ((i % 48) as f32 / 48.0, (i / 48) as f32 / 32.0);
             (128.0 + 90.0 * (9.0 * x + 4.0 * y * y).sin() * (6.0 * y + x).cos()) as u8
         };
-        let luma = Luma {
-            rows: 32,
-            columns: 48,
-            pixels: (0..32 * 48).map(pixel).collect(),
-        };
+        let luma = Luma { rows: 32, columns: 48, pixels: (0..32 * 48).map(pixel).collect() };
         let hashes = PerceptualHash::all(&luma);
         for (orientation, hash) in Orientation::ALL.into_iter().zip(hashes) {
             let turned = PerceptualHash::all(&orientation.of(&luma))[0];
             assert!((hash.0 ^ turned.0).count_ones() <= 1, "{orientation:?}");
-            let others = Orientation::ALL
-                .into_iter()
-                .zip(hashes)
-                .filter(|(o, _)| *o != orientation);
-            assert!(
-                others.into_iter().all(|(_, other)| !turned.is_near(other)),
-                "{orientation:?}"
-            );
+            let others =
+                Orientation::ALL.into_iter().zip(hashes).filter(|(o, _)| *o != orientation);
+            assert!(others.into_iter().all(|(_, other)| !turned.is_near(other)), "{orientation:?}");
         }
     }
 
@@ -211,22 +187,12 @@ mod tests {
     fn a_picture_half_as_large_has_nearly_the_same_hash() {
         let luma = |side: usize| {
             let pixel = |i: usize| {
-                let (x, y) = (
-                    (i % side) as f32 / side as f32,
-                    (i / side) as f32 / side as f32,
-                );
+                let (x, y) = ((i % side) as f32 / side as f32, (i / side) as f32 / side as f32);
                 (128.0 + 100.0 * (7.0 * x + 3.0 * y * y).sin() * (5.0 * y).cos()) as u8
             };
-            Luma {
-                rows: side,
-                columns: side,
-                pixels: (0..side * side).map(pixel).collect(),
-            }
+            Luma { rows: side, columns: side, pixels: (0..side * side).map(pixel).collect() }
         };
-        let (large, small) = (
-            PerceptualHash::all(&luma(64))[0],
-            PerceptualHash::all(&luma(32))[0],
-        );
+        let (large, small) = (PerceptualHash::all(&luma(64))[0], PerceptualHash::all(&luma(32))[0]);
         assert!(large.is_near(small));
         assert!(!large.is_near(PerceptualHash::all(&luma(64))[1]));
     }

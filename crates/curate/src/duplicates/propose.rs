@@ -51,9 +51,7 @@ impl<'a> Proposals<'a> {
         let open: Vec<usize> = (0..looks.len()).filter(|i| speaks[*i]).collect();
         let hash = |i: &usize| {
             let views = looks[*i].as_ref().into_iter().flat_map(Look::views);
-            views
-                .map(|view| (*i as u32, view.hashes[0]))
-                .collect::<Vec<_>>()
+            views.map(|view| (*i as u32, view.hashes[0])).collect::<Vec<_>>()
         };
         let hashes: Vec<(u32, PerceptualHash)> = open.iter().flat_map(hash).collect();
         let mut proposals = Proposals {
@@ -87,9 +85,8 @@ impl<'a> Proposals<'a> {
         };
         let colours: Vec<(usize, &[f32])> = open.iter().flat_map(|i| colours(*i)).collect();
         for (dim, rows) in [(compared.dim, vectors), (COLOURS, colours)] {
-            let (others, first): (Vec<_>, Vec<_>) = rows
-                .into_iter()
-                .partition(|(i, _)| is_other(self.against_from, *i));
+            let (others, first): (Vec<_>, Vec<_>) =
+                rows.into_iter().partition(|(i, _)| is_other(self.against_from, *i));
             let sides = match self.against_from {
                 None => vec![(&first, &first)],
                 Some(_) => vec![(&first, &others), (&others, &first)],
@@ -128,10 +125,8 @@ impl<'a> Proposals<'a> {
         let mut batch = vec![];
         while self.next < self.looks.len() && batch.len() < AT_A_TIME {
             let end = (self.next + IMAGES_AT_A_TIME).min(self.looks.len());
-            let pairs: Vec<Vec<(u32, u32)>> = (self.next..end)
-                .into_par_iter()
-                .map(|i| self.pairs_of(i, &is_settled))
-                .collect();
+            let pairs: Vec<Vec<(u32, u32)>> =
+                (self.next..end).into_par_iter().map(|i| self.pairs_of(i, &is_settled)).collect();
             batch.extend(pairs.into_iter().flatten());
             self.next = end;
         }
@@ -177,12 +172,7 @@ fn nearest(
     if queries.is_empty() || k == 0 {
         return Ok(vec![]);
     }
-    let scan = Scan {
-        dim,
-        entropy_temperature: None,
-        k,
-        same: false,
-    };
+    let scan = Scan { dim, entropy_temperature: None, k, same: false };
     let (asked, kept) = (device.upload(&rows(queries))?, device.upload(&rows(keys))?);
     let found = device.scan(&asked, &kept, &scan, progress)?.neighbours;
     let mut pairs = vec![];

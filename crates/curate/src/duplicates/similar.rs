@@ -33,12 +33,8 @@ pub fn similar_pairs(
     let n = vectors.len() / dim;
     let keys = device.upload(vectors)?;
     let mut pairs = vec![];
-    let mut scan = Scan {
-        dim,
-        entropy_temperature: None,
-        k: FIRST.min(n.saturating_sub(1)),
-        same: true,
-    };
+    let mut scan =
+        Scan { dim, entropy_temperature: None, k: FIRST.min(n.saturating_sub(1)), same: true };
     if scan.k == 0 {
         return Ok(pairs);
     }
@@ -58,10 +54,8 @@ pub fn similar_pairs(
         let mut still = vec![];
         // In parts, so that what is found never takes more memory than the vectors do.
         for part in open.chunks((n * dim / (2 * scan.k)).max(1)) {
-            let rows: Vec<f32> = part
-                .iter()
-                .flat_map(|i| vectors[i * dim..][..dim].iter().copied())
-                .collect();
+            let rows: Vec<f32> =
+                part.iter().flat_map(|i| vectors[i * dim..][..dim].iter().copied()).collect();
             let found = device.scan(&device.upload(&rows)?, &keys, &scan, &|_| {})?;
             let found = found.neighbours;
             for (row, i) in part.iter().enumerate() {
@@ -87,11 +81,7 @@ fn add(pairs: &mut Vec<Pair>, i: usize, others: &[u32], similar: &[f32], above: 
     for (j, similarity) in others.iter().zip(similar) {
         let j = *j as usize;
         if i < j && *similarity >= above {
-            pairs.push(Pair {
-                first: i,
-                second: j,
-                similarity: *similarity,
-            });
+            pairs.push(Pair { first: i, second: j, similarity: *similarity });
         }
     }
 }
@@ -139,10 +129,7 @@ mod tests {
     #[test]
     fn one_picture_has_no_duplicate_and_two_may() {
         let device = Device::cpu(1);
-        assert_eq!(
-            similar_pairs(&device, &[1.0, 0.0], 2, 0.9, &|_| {}).unwrap(),
-            []
-        );
+        assert_eq!(similar_pairs(&device, &[1.0, 0.0], 2, 0.9, &|_| {}).unwrap(), []);
         let both = similar_pairs(&device, &[1.0, 0.0, 1.0, 0.0], 2, 0.9, &|_| {}).unwrap();
         assert_eq!(both.len(), 1);
     }

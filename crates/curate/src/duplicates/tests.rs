@@ -30,12 +30,7 @@ fn png(folder: &Path, name: &str, picture: &RgbImage) -> PathBuf {
 }
 
 fn find(paths: &[PathBuf], against_from: Option<usize>) -> Duplicates {
-    find_with(
-        paths,
-        against_from,
-        &DuplicateOptions::default(),
-        &|_, _| false,
-    )
+    find_with(paths, against_from, &DuplicateOptions::default(), &|_, _| false)
 }
 
 fn find_with(
@@ -71,16 +66,8 @@ fn every_kind_is_named_and_the_whole_large_picture_is_kept() {
         folder.join("d the same pixels.bmp"),
         folder.join("e recompressed.jpg"),
         png(folder, "f small.png", &small),
-        png(
-            folder,
-            "g mirrored.png",
-            &imageops::flip_horizontal(&scene_0),
-        ),
-        png(
-            folder,
-            "h mirrored crop.png",
-            &imageops::flip_horizontal(&crop),
-        ),
+        png(folder, "g mirrored.png", &imageops::flip_horizontal(&scene_0)),
+        png(folder, "h mirrored crop.png", &imageops::flip_horizontal(&crop)),
     ];
     std::fs::copy(&paths[1], &paths[2]).unwrap();
     scene_0.save(&paths[3]).unwrap();
@@ -88,11 +75,7 @@ fn every_kind_is_named_and_the_whole_large_picture_is_kept() {
     std::fs::write(&paths[4], jpeg).unwrap();
     let others = (1..7).map(|n| png(folder, &format!("{n}.png"), &scene(n, 160, 120)));
     paths.extend(others);
-    paths.push(png(
-        folder,
-        "white.png",
-        &RgbImage::from_pixel(50, 50, image::Rgb([255; 3])),
-    ));
+    paths.push(png(folder, "white.png", &RgbImage::from_pixel(50, 50, image::Rgb([255; 3]))));
     paths.push(png(
         folder,
         "nearly white.png",
@@ -102,25 +85,11 @@ fn every_kind_is_named_and_the_whole_large_picture_is_kept() {
     assert_eq!(found.groups.len(), 1, "{:?}", found.groups);
     let group = &found.groups[0];
     assert_eq!(group.keep, 1, "{group:?}");
-    assert!(
-        group.why.starts_with(&[Reason::Whole, Reason::Larger]),
-        "{group:?}"
-    );
+    assert!(group.why.starts_with(&[Reason::Whole, Reason::Larger]), "{group:?}");
     let kind = |i: usize| group.others.iter().find(|d| d.picture == i).map(|d| d.kind);
     let kinds = [0, 2, 3, 4, 5, 6, 7].map(|i| kind(i).unwrap());
     use CopyKind::*;
-    assert_eq!(
-        kinds,
-        [
-            Crop,
-            SameFile,
-            SamePixels,
-            Recompressed,
-            Resized,
-            Mirrored,
-            MirroredCrop
-        ]
-    );
+    assert_eq!(kinds, [Crop, SameFile, SamePixels, Recompressed, Resized, Mirrored, MirroredCrop]);
     assert_eq!(group.others.len(), 7);
     assert!(group.others.iter().all(|d| d.score > 0.9), "{group:?}");
 }
@@ -160,10 +129,7 @@ fn unreadable_ones_and_older_ones() {
         png(folder, "b.png", &scene(1, 64, 64)),
         folder.join("gone.png"),
     ];
-    let old = std::fs::File::options()
-        .write(true)
-        .open(&paths[1])
-        .unwrap();
+    let old = std::fs::File::options().write(true).open(&paths[1]).unwrap();
     old.set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let found = find(&paths, None);
     assert_eq!(found.groups[0].keep, 1);
@@ -196,10 +162,7 @@ fn noisy(image: &RgbImage, number: u64) -> RgbImage {
     let draws = anchorhood_random::Draws::new(number, anchorhood_random::Stream::Test, 0, 0);
     let mut noise = vec![0.0; image.len()];
     draws.fill_symmetric(&mut noise, 12.0);
-    let values = image
-        .iter()
-        .zip(noise)
-        .map(|(v, n)| (f32::from(*v) + n).clamp(0.0, 255.0) as u8);
+    let values = image.iter().zip(noise).map(|(v, n)| (f32::from(*v) + n).clamp(0.0, 255.0) as u8);
     RgbImage::from_raw(image.width(), image.height(), values.collect()).unwrap()
 }
 
@@ -247,27 +210,15 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
         *p = image::Rgb([v; 3]);
     });
     let mut bright = grey.clone();
-    bright
-        .iter_mut()
-        .for_each(|v| *v = (u32::from(*v) * 3 / 2).min(255) as u8);
+    bright.iter_mut().for_each(|v| *v = (u32::from(*v) * 3 / 2).min(255) as u8);
     let crop = imageops::crop_imm(&original, 40, 30, 250, 190).to_image();
     use CopyKind::*;
     let copies = [
         ("resized", resized(0.6), Resized, Reason::Larger),
         ("enlarged", resized(1.6), Resized, Reason::NotEnlarged),
         ("crop", crop, Crop, Reason::Whole),
-        (
-            "bordered",
-            around(&original, 255, 20),
-            Bordered,
-            Reason::NoBorder,
-        ),
-        (
-            "pasted",
-            around(&original, 128, 130),
-            Bordered,
-            Reason::NoBorder,
-        ),
+        ("bordered", around(&original, 255, 20), Bordered, Reason::NoBorder),
+        ("pasted", around(&original, 128, 130), Bordered, Reason::NoBorder),
         ("marked", marked, Retouched, Reason::Unmarked),
         ("faintly marked", faint, Retouched, Reason::Unmarked),
         ("captioned", captioned, Retouched, Reason::Unmarked),
@@ -284,23 +235,10 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
         ];
         equal_times(&paths);
         let found = find(&paths, None);
-        assert_eq!(
-            found.groups.len(),
-            1,
-            "{what}: {found:?}",
-            found = found.groups
-        );
+        assert_eq!(found.groups.len(), 1, "{what}: {found:?}", found = found.groups);
         let group = &found.groups[0];
-        assert_eq!(
-            (group.keep, group.others.len()),
-            (1, 1),
-            "{what}: {group:?}"
-        );
-        assert_eq!(
-            (group.others[0].picture, group.others[0].kind),
-            (0, kind),
-            "{what}: {group:?}"
-        );
+        assert_eq!((group.keep, group.others.len()), (1, 1), "{what}: {group:?}");
+        assert_eq!((group.others[0].picture, group.others[0].kind), (0, kind), "{what}: {group:?}");
         assert_eq!(group.why, [reason], "{what}");
     }
 }
@@ -319,9 +257,7 @@ fn a_jpeg_is_kept_rather_than_what_was_saved_from_it() {
     let picture = noisy(&scene(3, 160, 120), 1);
     let original = folder.join("b.jpg");
     std::fs::write(&original, encode_jpeg(160, 120, &picture, 80).unwrap()).unwrap();
-    let read = image::load_from_memory(&std::fs::read(&original).unwrap())
-        .unwrap()
-        .to_rgb8();
+    let read = image::load_from_memory(&std::fs::read(&original).unwrap()).unwrap().to_rgb8();
     let as_png = png(
         folder,
         "a.png",
@@ -343,11 +279,7 @@ fn a_jpeg_is_kept_rather_than_what_was_saved_from_it() {
         let paths = [copy, original.clone()];
         equal_times(&paths);
         let groups = find(&paths, None).groups;
-        assert_eq!(
-            (groups[0].keep, groups[0].others[0].kind),
-            (1, kind),
-            "{groups:?}"
-        );
+        assert_eq!((groups[0].keep, groups[0].others[0].kind), (1, kind), "{groups:?}");
         assert_eq!(groups[0].why, [Reason::LessCompressed], "{:?}", paths[0]);
     }
 }
@@ -384,11 +316,7 @@ fn turned_copies_are_found_and_called_so() {
             equal_times(&paths);
             let groups = find(&paths, None).groups;
             assert_eq!(groups.len(), 1, "{kind}");
-            assert_eq!(
-                (groups[0].keep, groups[0].others[0].picture),
-                (0, 2),
-                "{kind}"
-            );
+            assert_eq!((groups[0].keep, groups[0].others[0].picture), (0, 2), "{kind}");
             assert_eq!(groups[0].others[0].kind, kind);
         }
     }
@@ -417,10 +345,7 @@ fn photographs_of_a_burst_are_no_copies() {
     let folder = tempfile::tempdir().unwrap();
     let large = scene(4, 660, 500);
     let shot = |right: u32, down: u32, number: u64| {
-        noisy(
-            &imageops::crop_imm(&large, right, down, 640, 480).to_image(),
-            number,
-        )
+        noisy(&imageops::crop_imm(&large, right, down, 640, 480).to_image(), number)
     };
     let paths = [
         png(folder.path(), "a.png", &shot(8, 8, 1)),
@@ -440,17 +365,12 @@ fn flat_surroundings_do_not_make_two_images_one() {
         let thing = scene(number, 200, 200);
         let round = RgbImage::from_fn(200, 200, |x, y| {
             let far = (x as f32 - 100.0).hypot(y as f32 - 100.0);
-            if far < 95.0 {
-                *thing.get_pixel(x, y)
-            } else {
-                image::Rgb([128; 3])
-            }
+            if far < 95.0 { *thing.get_pixel(x, y) } else { image::Rgb([128; 3]) }
         });
         around(&round, 128, 140)
     };
-    let paths: Vec<PathBuf> = (0..8)
-        .map(|n| png(folder.path(), &format!("{n}.png"), &image(n)))
-        .collect();
+    let paths: Vec<PathBuf> =
+        (0..8).map(|n| png(folder.path(), &format!("{n}.png"), &image(n))).collect();
     let found = find(&paths, None);
     assert!(found.groups.is_empty(), "{:?}", found.groups);
     let smaller = imageops::resize(&image(3), 300, 300, imageops::FilterType::Triangle);
@@ -463,23 +383,12 @@ fn rules_choose_what_is_kept_and_a_refused_pair_is_never_told() {
     let folder = tempfile::tempdir().unwrap();
     let picture = scene(2, 160, 120);
     let small = imageops::resize(&picture, 80, 60, imageops::FilterType::Triangle);
-    let paths = [
-        png(folder.path(), "a.png", &picture),
-        png(folder.path(), "b.png", &small),
-    ];
+    let paths = [png(folder.path(), "a.png", &picture), png(folder.path(), "b.png", &small)];
     equal_times(&paths);
-    let newer = std::fs::File::options()
-        .write(true)
-        .open(&paths[0])
-        .unwrap();
-    newer
-        .set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(5))
-        .unwrap();
+    let newer = std::fs::File::options().write(true).open(&paths[0]).unwrap();
+    newer.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(5)).unwrap();
     let kept = |keep: &[KeepRule]| {
-        let options = DuplicateOptions {
-            keep: keep.to_vec(),
-            ..DuplicateOptions::default()
-        };
+        let options = DuplicateOptions { keep: keep.to_vec(), ..DuplicateOptions::default() };
         let found = find_with(&paths, None, &options, &|_, _| false);
         (found.groups[0].keep, found.groups[0].why.clone())
     };
@@ -502,11 +411,7 @@ fn rules_choose_what_is_kept_and_a_refused_pair_is_never_told() {
     let same = [paths[0].clone(), folder.path().join("c.png")];
     std::fs::copy(&same[0], &same[1]).unwrap();
     let found = find_with(&same, None, &options, &|i, j| (i, j) == (1, 0));
-    assert!(
-        found.groups.is_empty(),
-        "not even the same file: {:?}",
-        found.groups
-    );
+    assert!(found.groups.is_empty(), "not even the same file: {:?}", found.groups);
 }
 
 /// Many scans that look nearly the same have as many pairs as there can be.
@@ -558,18 +463,11 @@ fn the_same_is_found_on_any_number_of_threads() {
         let picture = noisy(&scene(n, 200, 150), u64::from(n));
         let crop = imageops::crop_imm(&picture, 20, 10, 150, 120).to_image();
         paths.push(png(folder.path(), &format!("{n}.png"), &picture));
-        paths.push(png(
-            folder.path(),
-            &format!("{n} border.png"),
-            &around(&picture, 200, 15),
-        ));
+        paths.push(png(folder.path(), &format!("{n} border.png"), &around(&picture, 200, 15)));
         paths.push(png(folder.path(), &format!("{n} crop.png"), &crop));
     }
     let found = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| find(&paths, None))
     };
     let (one, four) = (found(1), found(4));

@@ -126,10 +126,7 @@ fn resized_crop(
     let (crop_h, crop_w) = (p.height as usize, p.width as usize);
     let (top, left) = (p.top as usize, p.left as usize);
     assert!(crop_h >= 1 && top + crop_h <= rows, "rows of the crop");
-    assert!(
-        crop_w >= 1 && left + crop_w <= columns,
-        "columns of the crop"
-    );
+    assert!(crop_w >= 1 && left + crop_w <= columns, "columns of the crop");
     let scale = crop_w as f32 / w as f32;
     for (x, column) in scratch.columns.iter_mut().enumerate() {
         let (first, second, weight) = place(x, scale, crop_w);
@@ -297,10 +294,7 @@ fn write(
     std: [f32; 3],
     out: &mut [f32],
 ) {
-    let rows = r
-        .chunks_exact(w)
-        .zip(g.chunks_exact(w))
-        .zip(b.chunks_exact(w));
+    let rows = r.chunks_exact(w).zip(g.chunks_exact(w)).zip(b.chunks_exact(w));
     for (((r, g), b), out) in rows.zip(out.chunks_exact_mut(w * 3)) {
         let pixels = r.iter().zip(g).zip(b);
         let put = |(((r, g), b), out): (((&f32, &f32), &f32), &mut [f32])| {
@@ -354,21 +348,14 @@ mod tests {
             ..Augmentation::default()
         };
         let own = [(32, 32), (5, 7), (1, 1), (40, 24), (70, 61)].map(|(h, w)| [[h, w]; 2]);
-        let other = [
-            [[48, 70], [32, 32]],
-            [[33, 90], [32, 32]],
-            [[9, 8], [16, 15]],
-        ];
+        let other = [[[48, 70], [32, 32]], [[33, 90], [32, 32]], [[9, 8], [16, 15]]];
         for [[h, w], to] in own.into_iter().chain(other) {
             for item in 0..200 {
                 let draws = Draws::new(9, Stream::Augment, 1, item);
                 let params = AugmentParams::draw(&how, h, w, &draws);
                 for picture in [noise(h, w, item), coarse(h, w, item)] {
                     let worst = difference(&picture, [h, w], to, &params);
-                    assert!(
-                        worst < 2e-5,
-                        "{h}×{w} to {to:?}, {item}: {worst} {params:?}"
-                    );
+                    assert!(worst < 2e-5, "{h}×{w} to {to:?}, {item}: {worst} {params:?}");
                 }
             }
         }
@@ -381,18 +368,8 @@ mod tests {
         let solarise = 1;
         let params = AugmentParams { solarise, ..plain };
         let (mut before, mut after) = (vec![0.0; 768], vec![0.0; 768]);
-        apply(
-            &picture,
-            [16; 2],
-            [16; 2],
-            &plain,
-            [0.0; 3],
-            [1.0; 3],
-            &mut before,
-        );
-        apply(
-            &picture, [16; 2], [16; 2], &params, [0.0; 3], [1.0; 3], &mut after,
-        );
+        apply(&picture, [16; 2], [16; 2], &plain, [0.0; 3], [1.0; 3], &mut before);
+        apply(&picture, [16; 2], [16; 2], &params, [0.0; 3], [1.0; 3], &mut after);
         for (before, after) in before.iter().zip(after) {
             let negative = 1.0 - before;
             assert_eq!(after, if *before >= 0.5 { negative } else { *before });
@@ -403,15 +380,7 @@ mod tests {
     fn nothing_to_do_is_exact() {
         let picture = noise(32, 32, 0);
         let (mut seen, mut plain) = (vec![0.0; 3072], vec![1.0; 3072]);
-        apply(
-            &picture,
-            [32; 2],
-            [32; 2],
-            &AugmentParams::identity(32, 32),
-            MEAN,
-            STD,
-            &mut seen,
-        );
+        apply(&picture, [32; 2], [32; 2], &AugmentParams::identity(32, 32), MEAN, STD, &mut seen);
         normalise(&picture, MEAN, STD, &mut plain);
         assert_eq!(seen, plain);
         assert_eq!(plain[4], (f32::from(picture[4]) / 255.0 - MEAN[1]) / STD[1]);

@@ -119,17 +119,9 @@ mod tests {
 
     #[test]
     fn weights_are_those_of_the_formula() {
-        for (sigma, r) in [
-            (0.1, 1),
-            (0.1, 11),
-            (0.3, 4),
-            (1.0, 11),
-            (2.0, 3),
-            (10.0, 64),
-        ] {
-            let exact: Vec<f64> = (0..=r)
-                .map(|k| (-0.5 * (k as f64 / f64::from(sigma)).powi(2)).exp())
-                .collect();
+        for (sigma, r) in [(0.1, 1), (0.1, 11), (0.3, 4), (1.0, 11), (2.0, 3), (10.0, 64)] {
+            let exact: Vec<f64> =
+                (0..=r).map(|k| (-0.5 * (k as f64 / f64::from(sigma)).powi(2)).exp()).collect();
             let sum = 2.0 * exact.iter().sum::<f64>() - 1.0;
             let got = weights(sigma, r);
             for (exact, got) in exact.iter().zip(got) {
@@ -149,12 +141,7 @@ mod tests {
     #[test]
     fn one_colour_stays() {
         let mut plane = vec![0.7; 60];
-        blur(
-            &mut plane,
-            10,
-            &weights(1.3, 2)[..3],
-            &mut BlurScratch::default(),
-        );
+        blur(&mut plane, 10, &weights(1.3, 2)[..3], &mut BlurScratch::default());
         assert!(plane.iter().all(|v| (v - 0.7).abs() < 1e-6));
     }
 }

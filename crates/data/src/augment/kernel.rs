@@ -110,12 +110,7 @@ mod tests {
         let names = names.split('}').next().unwrap().split(',').map(str::trim);
         let names: Vec<&str> = names.collect();
         let kernel = AugmentKernel {
-            how: Augmentation {
-                jitter: 0.8,
-                solarise: 0.2,
-                flip: 0.25,
-                ..Augmentation::default()
-            },
+            how: Augmentation { jitter: 0.8, solarise: 0.2, flip: 0.25, ..Augmentation::default() },
             height: 70,
             width: 90,
             channels: 4,
@@ -133,10 +128,7 @@ mod tests {
         assert_eq!(words[place("BLUR_RADIUS")], 3);
         assert_eq!(words[place("BF16")], 1);
         assert_eq!(words[place("SLOT")], 20);
-        assert_eq!(
-            (words[place("SEED_LOW")], words[place("SEED_HIGH")]),
-            (9, 7)
-        );
+        assert_eq!((words[place("SEED_LOW")], words[place("SEED_HIGH")]), (9, 7));
         assert_eq!(real("SCALE_LOW"), 0.2);
         assert_eq!(real("RATIO_LOW"), 0.75);
         assert_eq!(real("LOG_RATIO_LOW"), (0.75_f64).ln() as f32);

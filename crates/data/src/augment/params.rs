@@ -120,22 +120,12 @@ impl AugmentParams {
             },
             solarise: u32::from(solarise < how.solarise),
         };
-        if jitter < how.jitter {
-            drawn
-        } else {
-            drawn.without_jitter()
-        }
+        if jitter < how.jitter { drawn } else { drawn.without_jitter() }
     }
 
     /// The same with the picture's own colours.
     fn without_jitter(self) -> Self {
-        AugmentParams {
-            brightness: 1.0,
-            contrast: 1.0,
-            saturation: 1.0,
-            hue: 0.0,
-            ..self
-        }
+        AugmentParams { brightness: 1.0, contrast: 1.0, saturation: 1.0, hue: 0.0, ..self }
     }
 
     /// The four changes of colour in the order they are made.
@@ -281,10 +271,7 @@ mod tests {
 
     #[test]
     fn a_long_picture_falls_back_to_its_centre() {
-        let how = Augmentation {
-            crop_scale: (1.0, 1.0),
-            ..Augmentation::default()
-        };
+        let how = Augmentation { crop_scale: (1.0, 1.0), ..Augmentation::default() };
         let p = drawn(&how, 30, 100, 1)[0];
         assert_eq!((p.top, p.left, p.height, p.width), (0, 30, 30, 40));
         let p = drawn(&how, 100, 30, 1)[0];
@@ -293,15 +280,7 @@ mod tests {
 
     #[test]
     fn colours_stay_in_range_and_orders_are_all_used() {
-        let all = drawn(
-            &Augmentation {
-                flip: 0.5,
-                ..Augmentation::default()
-            },
-            32,
-            32,
-            10_000,
-        );
+        let all = drawn(&Augmentation { flip: 0.5, ..Augmentation::default() }, 32, 32, 10_000);
         assert!(all.iter().all(|p| (0.6..=1.4).contains(&p.brightness)
             && (0.6..=1.4).contains(&p.contrast)
             && (0.6..=1.4).contains(&p.saturation)
@@ -317,12 +296,7 @@ mod tests {
 
     #[test]
     fn probabilities_hold() {
-        let how = Augmentation {
-            jitter: 0.8,
-            blur: 0.5,
-            solarise: 0.2,
-            ..Augmentation::default()
-        };
+        let how = Augmentation { jitter: 0.8, blur: 0.5, solarise: 0.2, ..Augmentation::default() };
         let all = drawn(&how, 32, 32, 10_000);
         let count = |f: fn(&AugmentParams) -> bool| all.iter().filter(|p| f(p)).count();
         let plain = |p: &AugmentParams| [p.brightness, p.contrast, p.saturation] == [1.0; 3];
@@ -342,29 +316,12 @@ mod tests {
 
     #[test]
     fn choices_of_later_words_leave_the_others_alone() {
-        let usual = Augmentation {
-            flip: 0.5,
-            ..Augmentation::default()
-        };
-        let more = Augmentation {
-            blur: 1.0,
-            solarise: 1.0,
-            ..usual
-        };
-        for (a, b) in drawn(&usual, 32, 32, 100)
-            .iter()
-            .zip(drawn(&more, 32, 32, 100))
-        {
+        let usual = Augmentation { flip: 0.5, ..Augmentation::default() };
+        let more = Augmentation { blur: 1.0, solarise: 1.0, ..usual };
+        for (a, b) in drawn(&usual, 32, 32, 100).iter().zip(drawn(&more, 32, 32, 100)) {
             assert!(b.blur > 0.0 && b.solarise == 1);
             let (blur, solarise) = (0.0, 0);
-            assert_eq!(
-                *a,
-                AugmentParams {
-                    blur,
-                    solarise,
-                    ..b
-                }
-            );
+            assert_eq!(*a, AugmentParams { blur, solarise, ..b });
         }
     }
 
@@ -383,10 +340,7 @@ mod tests {
     #[test]
     fn none_is_the_identity() {
         for p in drawn(&Augmentation::none(), 32, 32, 100) {
-            assert_eq!(
-                AugmentParams { order: 0, ..p },
-                AugmentParams::identity(32, 32)
-            );
+            assert_eq!(AugmentParams { order: 0, ..p }, AugmentParams::identity(32, 32));
         }
     }
 
@@ -400,24 +354,13 @@ mod tests {
             &Draws::new(7, Stream::Augment, 3, 11),
         );
         let bits = [p.brightness, p.contrast, p.saturation, p.hue].map(f32::to_bits);
-        assert_eq!(
-            (
-                [p.top, p.left, p.height, p.width],
-                bits,
-                [p.order, p.grey, p.flip]
-            ),
-            KNOWN
-        );
+        assert_eq!(([p.top, p.left, p.height, p.width], bits, [p.order, p.grey, p.flip]), KNOWN);
     }
 
     /// As [`known_draws`], of what is drawn sometimes, in a second view.
     #[test]
     fn known_draws_of_a_second_view() {
-        let how = Augmentation {
-            blur: 1.0,
-            solarise: 0.5,
-            ..Augmentation::default()
-        };
+        let how = Augmentation { blur: 1.0, solarise: 0.5, ..Augmentation::default() };
         let p = AugmentParams::draw(&how, 32, 32, &view_draws(7, 3, 11, 1));
         let crop = [p.top, p.left, p.height, p.width];
         assert_eq!((crop, p.blur.to_bits(), p.solarise), KNOWN_SECOND);
@@ -425,9 +368,6 @@ mod tests {
 
     const KNOWN_SECOND: ([u32; 4], u32, u32) = ([3, 7, 22, 25], 1_061_282_540, 1);
 
-    const KNOWN: ([u32; 4], [u32; 4], [u32; 3]) = (
-        [13, 1, 16, 17],
-        [1058851248, 1059036315, 1067430757, 1051334381],
-        [5, 0, 0],
-    );
+    const KNOWN: ([u32; 4], [u32; 4], [u32; 3]) =
+        ([13, 1, 16, 17], [1058851248, 1059036315, 1067430757, 1051334381], [5, 0, 0]);
 }

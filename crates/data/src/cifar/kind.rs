@@ -41,12 +41,8 @@ pub(crate) static CIFAR10: Kind = Kind {
 };
 
 /// CIFAR-100.
-pub(crate) static CIFAR100: Kind = Kind {
-    facts: &sets::CIFAR100,
-    train_records: 50_000,
-    test_records: 10_000,
-    sums: None,
-};
+pub(crate) static CIFAR100: Kind =
+    Kind { facts: &sets::CIFAR100, train_records: 50_000, test_records: 10_000, sums: None };
 
 /// How a form stores its records.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,17 +103,8 @@ pub(crate) static FORMS: [Form; 4] = [
         kind: &CIFAR10,
         folder: "cifar-10-batches-py",
         archive: "cifar-10-python.tar.gz",
-        coding: Coding::Python {
-            labels: "labels",
-            names: "label_names",
-        },
-        train: &[
-            "data_batch_1",
-            "data_batch_2",
-            "data_batch_3",
-            "data_batch_4",
-            "data_batch_5",
-        ],
+        coding: Coding::Python { labels: "labels", names: "label_names" },
+        train: &["data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5"],
         test: "test_batch",
         names: "batches.meta",
         marks: &["data_batch_1"],
@@ -136,10 +123,7 @@ pub(crate) static FORMS: [Form; 4] = [
         kind: &CIFAR100,
         folder: "cifar-100-python",
         archive: "cifar-100-python.tar.gz",
-        coding: Coding::Python {
-            labels: "fine_labels",
-            names: "fine_label_names",
-        },
+        coding: Coding::Python { labels: "fine_labels", names: "fine_label_names" },
         train: &["train"],
         test: "test",
         names: "meta",

@@ -40,10 +40,8 @@ pub(crate) fn open(path: &Path, set: Option<&SetFacts>) -> Result<Option<Dataset
     let Some(source) = Source::find(path, is_of(set))? else {
         return Ok(None);
     };
-    let records = Records {
-        train: source.form.kind.train_records,
-        test: source.form.kind.test_records,
-    };
+    let records =
+        Records { train: source.form.kind.train_records, test: source.form.kind.test_records };
     load(source, records).map(Some)
 }
 
@@ -86,13 +84,8 @@ pub(crate) fn examine(path: &Path, set: Option<&SetFacts>) -> Result<Option<Exam
     };
     let (form, classes) = (source.form, class_names(&mut source));
     let kind = form.kind;
-    let mut examined = Examined {
-        facts: kind.facts,
-        train: 0,
-        test: 0,
-        problems: Vec::new(),
-        published: false,
-    };
+    let mut examined =
+        Examined { facts: kind.facts, train: 0, test: 0, problems: Vec::new(), published: false };
     let mut sums = [Sums::default(); 2];
     let train = form.train.iter().map(|file| (file, kind.train_records));
     for (file, records) in train.chain([(&form.test, kind.test_records)]) {
@@ -179,12 +172,7 @@ fn binary(
     let record = label_bytes + PIXELS;
     let bytes = source.read(file, Some((records * record) as u64))?;
     for (number, record) in bytes.chunks_exact(record).enumerate() {
-        labels.push(checked(
-            source,
-            file,
-            number,
-            u64::from(record[label_bytes - 1]),
-        )?);
+        labels.push(checked(source, file, number, u64::from(record[label_bytes - 1]))?);
     }
     out.par_chunks_exact_mut(PIXELS)
         .zip(bytes.par_chunks_exact(record))
@@ -201,10 +189,7 @@ fn python(
     labels: &mut Vec<u32>,
 ) -> Result<(), DataError> {
     let bytes = source.read(file, None)?;
-    let bad = |reason: String| DataError::BadPickle {
-        path: source.path(file),
-        reason,
-    };
+    let bad = |reason: String| DataError::BadPickle { path: source.path(file), reason };
     let pickle = Dictionary::parse(&bytes).map_err(bad)?;
     let (rows, columns, data) = pickle.array("data").map_err(bad)?;
     let values = pickle.ints(key).map_err(bad)?;
@@ -215,12 +200,7 @@ fn python(
         )));
     }
     for (number, &label) in values.iter().enumerate() {
-        labels.push(checked(
-            source,
-            file,
-            number,
-            u64::try_from(label).unwrap_or(u64::MAX),
-        )?);
+        labels.push(checked(source, file, number, u64::try_from(label).unwrap_or(u64::MAX))?);
     }
     out.par_chunks_exact_mut(PIXELS)
         .zip(data.par_chunks_exact(PIXELS))
@@ -232,12 +212,7 @@ fn checked(source: &Source, file: &str, record: usize, label: u64) -> Result<u32
     let classes = source.form.kind.facts.classes;
     match label < classes as u64 {
         true => Ok(label as u32),
-        false => Err(DataError::BadLabel {
-            path: source.path(file),
-            record,
-            label,
-            classes,
-        }),
+        false => Err(DataError::BadLabel { path: source.path(file), record, label, classes }),
     }
 }
 
@@ -271,14 +246,12 @@ fn class_names(source: &mut Source) -> Vec<String> {
             .map(|line| line.trim().to_owned())
             .filter(|line| !line.is_empty())
             .collect(),
-        Coding::Python { names, .. } => Dictionary::parse(&bytes)
-            .and_then(|p| p.strings(names))
-            .unwrap_or_default(),
+        Coding::Python { names, .. } => {
+            Dictionary::parse(&bytes).and_then(|p| p.strings(names)).unwrap_or_default()
+        }
     };
     match names.len() == form.kind.facts.classes {
         true => names,
-        false => (0..form.kind.facts.classes)
-            .map(|c| c.to_string())
-            .collect(),
+        false => (0..form.kind.facts.classes).map(|c| c.to_string()).collect(),
     }
 }

@@ -51,11 +51,7 @@ impl Source {
         for form in FORMS.iter().filter(|form| wanted(form)) {
             for folder in [path.to_owned(), path.join(form.folder)] {
                 if form.marks.iter().all(|file| folder.join(file).is_file()) {
-                    return Some(Source {
-                        form,
-                        place: folder,
-                        unpacked: None,
-                    });
+                    return Some(Source { form, place: folder, unpacked: None });
                 }
             }
         }
@@ -71,17 +67,12 @@ impl Source {
     pub fn read(&mut self, file: &str, expected: Option<u64>) -> Result<Vec<u8>, DataError> {
         let path = self.path(file);
         let check = |actual: u64| match expected {
-            Some(expected) if expected != actual => Err(DataError::WrongLength {
-                path: path.clone(),
-                expected,
-                actual,
-            }),
+            Some(expected) if expected != actual => {
+                Err(DataError::WrongLength { path: path.clone(), expected, actual })
+            }
             _ => Ok(()),
         };
-        let missing = || DataError::MissingFile {
-            path: self.place.clone(),
-            file: file.into(),
-        };
+        let missing = || DataError::MissingFile { path: self.place.clone(), file: file.into() };
         if let Some(files) = &mut self.unpacked {
             let bytes = files.remove(file).ok_or_else(missing)?;
             check(bytes.len() as u64)?;
@@ -97,20 +88,14 @@ impl Source {
 }
 
 pub(super) fn is_archive(path: &Path) -> bool {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     name.ends_with(".tar.gz") || name.ends_with(".tgz")
 }
 
 /// Reads the files of the first wanted form in an archive; other members are passed over.
 fn unpack(path: &Path, wanted: &impl Fn(&Form) -> bool) -> Result<Option<Source>, DataError> {
-    let bad = |e: std::io::Error| DataError::BadArchive {
-        path: path.into(),
-        reason: e.to_string(),
-    };
+    let bad =
+        |e: std::io::Error| DataError::BadArchive { path: path.into(), reason: e.to_string() };
     let file = open_regular(path).map_err(|e| DataError::io(path, e))?;
     let limited = GzDecoder::new(std::io::BufReader::new(file)).take(MOST_ARCHIVE_BYTES);
     let mut archive = tar::Archive::new(limited);
@@ -120,10 +105,9 @@ fn unpack(path: &Path, wanted: &impl Fn(&Form) -> bool) -> Result<Option<Source>
         let mut entry = entry.map_err(bad)?;
         let member = entry.path().map_err(bad)?.into_owned();
         let name = |p: Option<&std::ffi::OsStr>| p.map(|n| n.to_string_lossy().into_owned());
-        let (Some(file), Some(folder)) = (
-            name(member.file_name()),
-            name(member.parent().and_then(Path::file_name)),
-        ) else {
+        let (Some(file), Some(folder)) =
+            (name(member.file_name()), name(member.parent().and_then(Path::file_name)))
+        else {
             continue;
         };
         let form = FORMS.iter().find(|f| f.folder == folder && wanted(f));
@@ -139,9 +123,5 @@ fn unpack(path: &Path, wanted: &impl Fn(&Form) -> bool) -> Result<Option<Source>
             files.insert(file, bytes);
         }
     }
-    Ok(found.map(|form| Source {
-        form,
-        place: path.into(),
-        unpacked: Some(files),
-    }))
+    Ok(found.map(|form| Source { form, place: path.into(), unpacked: Some(files) }))
 }

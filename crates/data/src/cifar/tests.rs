@@ -41,26 +41,17 @@ fn small(path: &Path) -> Result<Dataset, DataError> {
 
 fn check10(path: &Path) {
     let data = small(path).unwrap();
-    assert_eq!(
-        (data.name.as_str(), data.train.pictures.len()),
-        ("cifar10", 10)
-    );
+    assert_eq!((data.name.as_str(), data.train.pictures.len()), ("cifar10", 10));
     check_split(&data.train, 0, 10);
     check_split(&data.test.unwrap(), 5, 10);
     let classes = data.train.labels.unwrap().classes().to_vec();
-    assert_eq!(
-        (classes[0].as_str(), classes[9].as_str()),
-        ("airplane", "truck")
-    );
+    assert_eq!((classes[0].as_str(), classes[9].as_str()), ("airplane", "truck"));
     assert_eq!(data.mean, [0.4914, 0.4822, 0.4465]);
 }
 
 fn check100(path: &Path) {
     let data = small(path).unwrap();
-    assert_eq!(
-        (data.name.as_str(), data.train.pictures.len()),
-        ("cifar100", 2)
-    );
+    assert_eq!((data.name.as_str(), data.train.pictures.len()), ("cifar100", 2));
     check_split(&data.train, 0, 100);
     check_split(&data.test.unwrap(), 1, 100);
     assert_eq!(data.train.labels.unwrap().classes()[99], "fine 99");
@@ -80,11 +71,8 @@ fn binary_file(f: usize, classes: usize, coarse: bool) -> Vec<u8> {
 fn binary10(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     for f in 0..5 {
-        fs::write(
-            folder.join(format!("data_batch_{}.bin", f + 1)),
-            binary_file(f, 10, false),
-        )
-        .unwrap();
+        fs::write(folder.join(format!("data_batch_{}.bin", f + 1)), binary_file(f, 10, false))
+            .unwrap();
     }
     fs::write(folder.join("test_batch.bin"), binary_file(5, 10, false)).unwrap();
     let names = "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
@@ -103,8 +91,7 @@ fn binary100(folder: &Path) {
 fn pack(folder: &Path, archive: &Path) {
     let gz = flate2::write::GzEncoder::new(fs::File::create(archive).unwrap(), Default::default());
     let mut tar = tar::Builder::new(gz);
-    tar.append_dir_all(folder.file_name().unwrap(), folder)
-        .unwrap();
+    tar.append_dir_all(folder.file_name().unwrap(), folder).unwrap();
     tar.into_inner().unwrap().finish().unwrap();
 }
 
@@ -132,26 +119,10 @@ fn archives_of_both_forms() {
     binary10(&dir.path().join("a/cifar-10-batches-bin"));
     binary100(&dir.path().join("a/cifar-100-binary"));
     for (folder, archive, check) in [
-        (
-            dir.path().join("a/cifar-10-batches-bin"),
-            "cifar-10-binary.tar.gz",
-            check10 as fn(&Path),
-        ),
-        (
-            fixtures().join("cifar-10-batches-py"),
-            "cifar-10-python.tar.gz",
-            check10,
-        ),
-        (
-            dir.path().join("a/cifar-100-binary"),
-            "renamed.TGZ",
-            check100,
-        ),
-        (
-            fixtures().join("cifar-100-python"),
-            "cifar-100-python.tar.gz",
-            check100,
-        ),
+        (dir.path().join("a/cifar-10-batches-bin"), "cifar-10-binary.tar.gz", check10 as fn(&Path)),
+        (fixtures().join("cifar-10-batches-py"), "cifar-10-python.tar.gz", check10),
+        (dir.path().join("a/cifar-100-binary"), "renamed.TGZ", check100),
+        (fixtures().join("cifar-100-python"), "cifar-100-python.tar.gz", check100),
     ] {
         let path = dir.path().join(archive);
         pack(&folder, &path);
@@ -162,10 +133,7 @@ fn archives_of_both_forms() {
 #[test]
 fn an_archive_inside_the_folder_is_found() {
     let dir = TempDir::new().unwrap();
-    pack(
-        &fixtures().join("cifar-10-batches-py"),
-        &dir.path().join("cifar-10-python.tar.gz"),
-    );
+    pack(&fixtures().join("cifar-10-batches-py"), &dir.path().join("cifar-10-python.tar.gz"));
     check10(dir.path());
 }
 
@@ -199,10 +167,7 @@ fn wrong_lengths_name_the_file_and_both_lengths() {
     // The official length is asked for outside tests.
     binary10(dir.path());
     let message = open(dir.path(), None).unwrap_err().to_string();
-    assert!(
-        message.contains("30730000") && message.contains("6146"),
-        "{message}"
-    );
+    assert!(message.contains("30730000") && message.contains("6146"), "{message}");
 }
 
 #[test]
@@ -210,21 +175,13 @@ fn missing_files_and_labels_out_of_range_are_named() {
     let dir = TempDir::new().unwrap();
     binary10(dir.path());
     fs::remove_file(dir.path().join("data_batch_4.bin")).unwrap();
-    assert!(
-        small(dir.path())
-            .unwrap_err()
-            .to_string()
-            .contains("data_batch_4.bin is missing")
-    );
+    assert!(small(dir.path()).unwrap_err().to_string().contains("data_batch_4.bin is missing"));
     binary10(dir.path());
     let mut bytes = binary_file(5, 10, false);
     bytes[3073] = 77;
     fs::write(dir.path().join("test_batch.bin"), bytes).unwrap();
     let message = small(dir.path()).unwrap_err().to_string();
-    assert!(
-        message.contains("record 1") && message.contains("77"),
-        "{message}"
-    );
+    assert!(message.contains("record 1") && message.contains("77"), "{message}");
 }
 
 #[test]
@@ -292,19 +249,10 @@ fn official_cifar10() {
         .unwrap()
         .expect("CIFAR-10 is not there");
     let test = data.test.unwrap();
-    assert_eq!(
-        (data.train.pictures.len(), test.pictures.len()),
-        (50_000, 10_000)
-    );
-    for (labels, each) in [
-        (data.train.labels.unwrap(), 5000),
-        (test.labels.unwrap(), 1000),
-    ] {
+    assert_eq!((data.train.pictures.len(), test.pictures.len()), (50_000, 10_000));
+    for (labels, each) in [(data.train.labels.unwrap(), 5000), (test.labels.unwrap(), 1000)] {
         for class in 0..10 {
-            assert_eq!(
-                labels.values().iter().filter(|&&v| v == class).count(),
-                each
-            );
+            assert_eq!(labels.values().iter().filter(|&&v| v == class).count(), each);
         }
     }
     // The published mean; the published deviation is of another kind (the mean over pictures), and

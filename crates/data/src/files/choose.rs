@@ -48,10 +48,7 @@ impl Offer {
             self.holds_out && self.test.is_none() && options.held_out > 0.0 && self.train >= 2;
         let (train, test) = match holds_out {
             true => hold_out(self.train, options),
-            false => (
-                (0..self.train).collect(),
-                self.test.map(|n| (0..n).collect()),
-            ),
+            false => ((0..self.train).collect(), self.test.map(|n| (0..n).collect())),
         };
         let limited = |all, purpose, limit| match self.shuffled {
             true => first(all, limit),
@@ -111,12 +108,7 @@ fn draw(seed: u64, purpose: Purpose, n: usize, of: usize) -> BTreeSet<usize> {
 mod tests {
     use super::*;
 
-    const OFFER: Offer = Offer {
-        train: 50,
-        test: None,
-        holds_out: true,
-        shuffled: false,
-    };
+    const OFFER: Offer = Offer { train: 50, test: None, holds_out: true, shuffled: false };
 
     #[test]
     fn held_out_pictures_and_the_rest_are_everything_once() {
@@ -131,10 +123,7 @@ mod tests {
     /// them.
     #[test]
     fn where_there_is_validation_test_pictures_are_left_alone() {
-        let options = LoadOptions {
-            validation: Some(5),
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions { validation: Some(5), ..LoadOptions::default() };
         let tested = OFFER.choose(&LoadOptions::default());
         let choice = OFFER.choose(&options);
         assert_eq!((&choice.train, choice.test), (&tested.train, None));
@@ -142,19 +131,10 @@ mod tests {
 
     #[test]
     fn a_limit_takes_the_first_of_a_shuffled_set_and_some_of_a_sorted_one() {
-        let options = LoadOptions {
-            limit: Some(5),
-            test_limit: Some(100),
-            ..LoadOptions::default()
-        };
-        let offer = Offer {
-            test: Some(9),
-            ..OFFER
-        };
-        let shuffled = Offer {
-            shuffled: true,
-            ..offer
-        };
+        let options =
+            LoadOptions { limit: Some(5), test_limit: Some(100), ..LoadOptions::default() };
+        let offer = Offer { test: Some(9), ..OFFER };
+        let shuffled = Offer { shuffled: true, ..offer };
         assert_eq!(shuffled.choose(&options).train, [0, 1, 2, 3, 4]);
         let drawn = offer.choose(&options);
         assert_eq!(drawn.train.len(), 5);

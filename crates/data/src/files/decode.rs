@@ -65,21 +65,14 @@ impl Picture {
     pub fn from_rgb(width: u32, height: u32, rgb: Vec<u8>) -> Result<Picture, String> {
         let (bytes, whole) = (rgb.len() as u64, u64::from(width) * u64::from(height) * 3);
         if bytes == 0 || bytes != whole {
-            return Err(format!(
-                "{bytes} bytes do not make a picture of {width}×{height}×3"
-            ));
+            return Err(format!("{bytes} bytes do not make a picture of {width}×{height}×3"));
         }
         let rgb = RgbImage::from_raw(width, height, rgb).expect("measured above");
         Ok(Picture::whole(rgb, Orientation::NoTransforms))
     }
 
     fn whole(rgb: RgbImage, orientation: Orientation) -> Picture {
-        Picture {
-            whole: [rgb.width(), rgb.height()],
-            rgb,
-            orientation,
-            shrunk_by: 1,
-        }
+        Picture { whole: [rgb.width(), rgb.height()], rgb, orientation, shrunk_by: 1 }
     }
 
     /// Reads a file.
@@ -160,9 +153,7 @@ impl Picture {
                 Some(turned)
             }
         };
-        let pixels = upright
-            .as_ref()
-            .map_or(self.rgb.as_raw().as_slice(), |t| t.as_bytes());
+        let pixels = upright.as_ref().map_or(self.rgb.as_raw().as_slice(), |t| t.as_bytes());
         checksum(pixels) ^ (u128::from(height) << 32 | u128::from(width))
     }
 
@@ -207,10 +198,7 @@ impl Picture {
             seen: f64::from(whole) / f64::from(self.shrunk_by),
         };
         let [width, height] = self.whole;
-        [
-            extent(self.rgb.height(), height),
-            extent(self.rgb.width(), width),
-        ]
+        [extent(self.rgb.height(), height), extent(self.rgb.width(), width)]
     }
 
     /// Rows, columns and RGB bytes of the whole picture, the right way up, its longer side at most
@@ -303,10 +291,7 @@ fn read_open(file: File, side: Option<usize>) -> Result<Held, String> {
 /// A picture in an archive; `error` says what the system thinks of the path.
 fn read_member(path: &Path, side: Option<usize>, error: &Error) -> Result<Held, String> {
     let (archive, member) = archive::find(path).ok_or_else(|| error.to_string())?;
-    read_bytes(
-        archive::read(&archive, &member, MOST_BYTES).map_err(|e| e.to_string())?,
-        side,
-    )
+    read_bytes(archive::read(&archive, &member, MOST_BYTES).map_err(|e| e.to_string())?, side)
 }
 
 fn read_bytes(bytes: Vec<u8>, side: Option<usize>) -> Result<Held, String> {
@@ -323,9 +308,8 @@ fn read_bytes(bytes: Vec<u8>, side: Option<usize>) -> Result<Held, String> {
 const BYTES_OF_HEIF: u64 = 12;
 
 fn read_heif(bytes: &[u8]) -> Result<Held, String> {
-    let (picture, permit) = heif::decode(bytes, |width, height| {
-        admitted([width, height], BYTES_OF_HEIF)
-    })?;
+    let (picture, permit) =
+        heif::decode(bytes, |width, height| admitted([width, height], BYTES_OF_HEIF))?;
     let orientation = Orientation::NoTransforms;
     Ok((Picture::whole(over_white(picture), orientation), permit))
 }

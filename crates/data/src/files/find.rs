@@ -39,9 +39,8 @@ pub fn find_pictures(root: &Path, labels: LabelChoice) -> Result<PictureFiles, D
     }
     let listing = folder::list(root, labels)?;
     let parts = listing.parts().map(|(_, part)| part);
-    let mut files: Vec<PictureFile> = parts
-        .flat_map(|part| files_of(part, &listing.root))
-        .collect();
+    let mut files: Vec<PictureFile> =
+        parts.flat_map(|part| files_of(part, &listing.root)).collect();
     if files.is_empty() {
         return Err(listing.empty());
     }

@@ -24,9 +24,8 @@ const NAMES: [&str; 5] = [
 
 /// Whether files that begin so are HEIC, HEIF or AVIF: a box `ftyp` and one of its brands.
 pub(super) fn is_heif(start: &[u8]) -> bool {
-    const BRANDS: [&[u8]; 9] = [
-        b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1", b"avif", b"avis",
-    ];
+    const BRANDS: [&[u8]; 9] =
+        [b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1", b"avif", b"avis"];
     start.get(4..8) == Some(b"ftyp") && start.get(8..12).is_some_and(|b| BRANDS.contains(&b))
 }
 
@@ -103,8 +102,7 @@ const CHANNEL_INTERLEAVED: c_int = 10;
 /// The library, opened at the first call.
 fn heif() -> Option<&'static Heif> {
     static HEIF: OnceLock<Option<Heif>> = OnceLock::new();
-    HEIF.get_or_init(|| NAMES.iter().find_map(|name| Heif::open(name)))
-        .as_ref()
+    HEIF.get_or_init(|| NAMES.iter().find_map(|name| Heif::open(name))).as_ref()
 }
 
 impl Heif {
@@ -160,11 +158,7 @@ impl<'a> Context<'a> {
         if context.is_null() {
             return Err("libheif has no memory".into());
         }
-        let file = Context {
-            heif,
-            context,
-            _bytes: bytes,
-        };
+        let file = Context { heif, context, _bytes: bytes };
         let start = bytes.as_ptr().cast();
         // SAFETY: the context is alive, and `bytes` outlive it; null stands for the usual options.
         unsafe { (heif.read)(context, start, bytes.len(), ptr::null()) }.check()?;
@@ -200,10 +194,7 @@ impl<'a> Handle<'a> {
     fn width_and_height(&self) -> Result<(u32, u32), String> {
         // SAFETY: the handle is alive.
         let sides = unsafe {
-            (
-                (self.heif.handle_width)(self.handle),
-                (self.heif.handle_height)(self.handle),
-            )
+            ((self.heif.handle_width)(self.handle), (self.heif.handle_height)(self.handle))
         };
         let side = |n: c_int| u32::try_from(n).map_err(|_| "it has no size".to_string());
         Ok((side(sides.0)?, side(sides.1)?))
@@ -260,9 +251,8 @@ impl Image<'_> {
         };
         let positive = |n: c_int| usize::try_from(n).ok().filter(|n| *n > 0);
         let sides = positive(width).zip(positive(height)).zip(positive(stride));
-        let ((width, height), stride) = sides
-            .filter(|_| !plane.is_null())
-            .ok_or("libheif decodes nothing of it")?;
+        let ((width, height), stride) =
+            sides.filter(|_| !plane.is_null()).ok_or("libheif decodes nothing of it")?;
         let row = width * if alpha { 4 } else { 3 };
         if stride < row {
             return Err("libheif decodes rows that are too short".into());
@@ -298,14 +288,8 @@ mod tests {
 
     /// Left half red, right half blue, 48×32, by `tools/golden/heif_fixtures.py`.
     const FILES: [(&str, &[u8]); 2] = [
-        (
-            "heic",
-            include_bytes!("../../tests/fixtures/heif/halves.heic"),
-        ),
-        (
-            "avif",
-            include_bytes!("../../tests/fixtures/heif/halves.avif"),
-        ),
+        ("heic", include_bytes!("../../tests/fixtures/heif/halves.heic")),
+        ("avif", include_bytes!("../../tests/fixtures/heif/halves.avif")),
     ];
 
     #[test]
@@ -325,16 +309,8 @@ mod tests {
             assert_eq!(picture.height_and_width(), [32, 48]);
             let (rgb, _) = picture.pixels();
             let pixel = |x: usize| &rgb[(16 * 48 + x) * 3..][..3];
-            assert!(
-                pixel(6)[0] > 220 && pixel(6)[2] < 40,
-                "{name}: {:?}",
-                pixel(6)
-            );
-            assert!(
-                pixel(42)[2] > 220 && pixel(42)[0] < 40,
-                "{name}: {:?}",
-                pixel(42)
-            );
+            assert!(pixel(6)[0] > 220 && pixel(6)[2] < 40, "{name}: {:?}", pixel(6));
+            assert!(pixel(42)[2] > 220 && pixel(42)[0] < 40, "{name}: {:?}", pixel(42));
             std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
             assert!(Picture::read(&path).is_err(), "{name}, half of it");
             assert!(Picture::from_bytes(bytes).is_err(), "{name}: only files");

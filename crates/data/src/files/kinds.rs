@@ -20,9 +20,7 @@ const SPECIAL: &str = "not a regular file but a pipe, a socket or a device";
 const NOT_READ: [(&[&str], &str); 6] = [
     (&HEIF, NO_HEIF),
     (
-        &[
-            "arw", "cr2", "cr3", "dng", "nef", "orf", "pef", "raf", "raw", "rw2", "srw",
-        ],
+        &["arw", "cr2", "cr3", "dng", "nef", "orf", "pef", "raf", "raw", "rw2", "srw"],
         "a camera's raw data are not read; export them as JPEG or PNG",
     ),
     (
@@ -37,9 +35,7 @@ const NOT_READ: [(&[&str], &str); 6] = [
         "drawings and documents are not read; export them as PNG",
     ),
     (
-        &[
-            "3gp", "avi", "m2ts", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg", "mts", "webm", "wmv",
-        ],
+        &["3gp", "avi", "m2ts", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg", "mts", "webm", "wmv"],
         "videos are not read",
     ),
     (
@@ -113,10 +109,7 @@ mod tests {
         let endings = endings.map(|(e, n)| (e.to_string(), n));
         let kinds = passed_over(&Endings::from(endings), 2);
         let counted: Vec<_> = kinds.iter().map(|k| (k.ending.as_str(), k.files)).collect();
-        assert_eq!(
-            counted,
-            [(".mp4", 400), (".nef", 312), ("", 2), (".txt", 9), ("", 1)]
-        );
+        assert_eq!(counted, [(".mp4", 400), (".nef", 312), ("", 2), (".txt", 9), ("", 1)]);
         assert!(kinds[1].to_string().starts_with("312 .nef skipped: "));
         assert!(kinds[2].to_string().starts_with("2 skipped: "));
         assert!(kinds[3].why.is_none() && kinds[4].why.is_none());

@@ -39,9 +39,7 @@ impl ImageMetadata {
     /// Of a file, also in an archive. What cannot be read is as if it were not there.
     pub fn of_file(path: &Path) -> ImageMetadata {
         let read = || match archive::is_member(path) {
-            true => archive::bytes(path, MOST_BYTES)
-                .ok()
-                .map(|bytes| Self::of_bytes(&bytes)),
+            true => archive::bytes(path, MOST_BYTES).ok().map(|bytes| Self::of_bytes(&bytes)),
             false if path.metadata().ok()?.is_file() => {
                 Some(Self::of_source(&mut BufReader::new(File::open(path).ok()?)))
             }
@@ -67,8 +65,7 @@ impl ImageMetadata {
                 .and_then(|raw| parsed(|| exif::Reader::new().read_raw(raw.to_vec()))),
             false => {
                 let back = source.seek(SeekFrom::Start(0));
-                back.ok()
-                    .and_then(|_| parsed(|| exif::Reader::new().read_from_container(source)))
+                back.ok().and_then(|_| parsed(|| exif::Reader::new().read_from_container(source)))
             }
         };
         let mut metadata = found.map_or_else(ImageMetadata::default, |exif| told(&exif));
@@ -94,10 +91,7 @@ fn lossy(header: &[u8]) -> Option<bool> {
             _ => memchr::memmem::find(header, b"VP8 ").map(|_| true),
         },
         _ if header.get(4..8) == Some(b"ftyp") => Some(true),
-        _ => lossless
-            .iter()
-            .any(|start| header.starts_with(start))
-            .then_some(false),
+        _ => lossless.iter().any(|start| header.starts_with(start)).then_some(false),
     }
 }
 
@@ -137,11 +131,7 @@ fn milliseconds(text: &str) -> Option<i64> {
         return None;
     }
     // Days since 1970 of a proleptic Gregorian calendar whose years begin in March.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5;
     let days = days + i64::from(time.day) - 1 - 719_468;
     let minutes = 60 * i64::from(time.hour) + i64::from(time.minute);
@@ -150,11 +140,7 @@ fn milliseconds(text: &str) -> Option<i64> {
 
 /// Digits after a point, as milliseconds.
 fn after_the_point(digits: &str) -> Option<i64> {
-    let digits: String = digits
-        .chars()
-        .take_while(char::is_ascii_digit)
-        .take(3)
-        .collect();
+    let digits: String = digits.chars().take_while(char::is_ascii_digit).take(3).collect();
     let value: i64 = digits.parse().ok()?;
     Some(value * 10_i64.pow(3 - digits.len() as u32))
 }
@@ -233,18 +219,9 @@ mod tests {
     fn formats_that_lose_nothing_are_known() {
         let png = crate::encode_png(2, 2, &[1; 12]).unwrap();
         assert_eq!(ImageMetadata::of_bytes(&png).lossy, Some(false));
-        assert_eq!(
-            ImageMetadata::of_bytes(b"RIFF....WEBPVP8 ").lossy,
-            Some(true)
-        );
-        assert_eq!(
-            ImageMetadata::of_bytes(b"RIFF....WEBPVP8L").lossy,
-            Some(false)
-        );
+        assert_eq!(ImageMetadata::of_bytes(b"RIFF....WEBPVP8 ").lossy, Some(true));
+        assert_eq!(ImageMetadata::of_bytes(b"RIFF....WEBPVP8L").lossy, Some(false));
         assert_eq!(ImageMetadata::of_bytes(b"").lossy, None);
-        assert_eq!(
-            ImageMetadata::of_file(Path::new("gone")),
-            ImageMetadata::default()
-        );
+        assert_eq!(ImageMetadata::of_file(Path::new("gone")), ImageMetadata::default());
     }
 }

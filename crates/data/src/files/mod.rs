@@ -103,10 +103,7 @@ impl Listing {
 
     /// Why there is nothing to read.
     pub fn empty(self) -> DataError {
-        DataError::EmptyFolder {
-            path: self.root,
-            passed_over: self.report.passed_over,
-        }
+        DataError::EmptyFolder { path: self.root, passed_over: self.report.passed_over }
     }
 
     /// Both parts by what they are called.

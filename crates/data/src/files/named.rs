@@ -125,10 +125,7 @@ mod tests {
         for name in named {
             assert!(!name.contains(unseen), "{name:?}");
             let held = std::fs::read(picture_named(root, name)).unwrap();
-            assert_eq!(
-                root.join(OsStr::from_bytes(&held)),
-                picture_named(root, name)
-            );
+            assert_eq!(root.join(OsStr::from_bytes(&held)), picture_named(root, name));
         }
     }
 

@@ -44,10 +44,7 @@ impl OnDemand {
     /// The same, where what was decoded once is kept.
     pub fn keeping(self) -> Self {
         let slots = self.files.iter().map(|_| OnceLock::new());
-        OnDemand {
-            slots: Some(slots.collect()),
-            ..self
-        }
+        OnDemand { slots: Some(slots.collect()), ..self }
     }
 
     /// Whether what was decoded once is kept.
@@ -120,9 +117,6 @@ impl OnDemand {
 
     /// What could not be read so far.
     pub fn failures(&self) -> Vec<(String, String)> {
-        self.failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

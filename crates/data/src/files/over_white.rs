@@ -24,9 +24,7 @@ pub(super) fn over_white(picture: DynamicImage) -> RgbImage {
         1 => each(&bytes, |[v]| [v; 3]),
         2 => each(&bytes, |[v, alpha]| [over(v, alpha); 3]),
         3 => bytes,
-        _ => each(&bytes, |[r, g, b, alpha]| {
-            [over(r, alpha), over(g, alpha), over(b, alpha)]
-        }),
+        _ => each(&bytes, |[r, g, b, alpha]| [over(r, alpha), over(g, alpha), over(b, alpha)]),
     };
     RgbImage::from_raw(width, height, rgb).expect("every pixel became three bytes")
 }

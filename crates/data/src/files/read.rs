@@ -72,10 +72,7 @@ pub(crate) fn open_within(
     };
     let mut skipped = listing.unreadable;
     let (train, sums) = reader.read(train, &mut skipped)?;
-    let judged = Reader {
-        crops: false,
-        ..reader
-    };
+    let judged = Reader { crops: false, ..reader };
     let test = test.map(|t| judged.read(t, &mut skipped)).transpose()?;
     let parts = std::iter::once(&train).chain(test.as_ref().map(|(t, _)| t));
     let mut lost = skipped.clone();
@@ -125,9 +122,7 @@ fn fitting_size(sides: &[[u32; 2]], most: usize) -> Option<usize> {
     shorter.sort_unstable();
     let median = *shorter.get(shorter.len() / 2)?;
     let sizes = [96, 64].into_iter();
-    sizes
-        .filter(|size| *size <= most)
-        .find(|size| *size <= median)
+    sizes.filter(|size| *size <= most).find(|size| *size <= median)
 }
 
 fn chosen_parts(
@@ -190,9 +185,7 @@ impl Part {
     fn split(self, pictures: Pictures) -> Split {
         Split {
             pictures,
-            labels: self
-                .classes
-                .map(|classes| Labels::new(self.values, classes)),
+            labels: self.classes.map(|classes| Labels::new(self.values, classes)),
             names: self.files.into_iter().map(|f| f.name).collect(),
         }
     }

@@ -79,10 +79,7 @@ impl Found {
 
 /// Every picture under `root`, a folder or an archive.
 pub(crate) fn scan(root: &Path) -> Result<Found, DataError> {
-    let mut scanner = Scanner {
-        found: Found::default(),
-        entered: HashSet::new(),
-    };
+    let mut scanner = Scanner { found: Found::default(), entered: HashSet::new() };
     let entered = match Disk.kind(root) {
         Ok(Kind::File) => scanner.enter_archive(root, ""),
         Ok(Kind::Other) => Err(std::io::Error::new(
@@ -162,14 +159,10 @@ impl Scanner {
             }
         }
         let told = webdataset::labels(path, pictures.iter().copied(), &beside);
-        let told = told
-            .into_iter()
-            .map(|(name, label)| (format!("{prefix}{name}"), label));
+        let told = told.into_iter().map(|(name, label)| (format!("{prefix}{name}"), label));
         self.found.told.extend(told);
         let named = |name: &str| Candidate::named(format!("{prefix}{name}"));
-        self.found
-            .candidates
-            .extend(pictures.into_iter().map(named));
+        self.found.candidates.extend(pictures.into_iter().map(named));
         Ok(())
     }
 }
@@ -204,12 +197,7 @@ mod tests {
     }
 
     fn names(root: &Path) -> Vec<String> {
-        scan(root)
-            .unwrap()
-            .candidates
-            .into_iter()
-            .map(|c| c.name)
-            .collect()
+        scan(root).unwrap().candidates.into_iter().map(|c| c.name).collect()
     }
 
     #[test]
@@ -227,23 +215,13 @@ mod tests {
         ] {
             touch(dir.path(), name);
         }
-        assert_eq!(
-            names(dir.path()),
-            ["a.jpg", "b/c/d.WebP", "b/ü.PNG", "z.Jpeg", "日本.gif"]
-        );
+        assert_eq!(names(dir.path()), ["a.jpg", "b/c/d.WebP", "b/ü.PNG", "z.Jpeg", "日本.gif"]);
     }
 
     #[test]
     fn what_is_not_read_is_counted() {
         let dir = TempDir::new().unwrap();
-        for name in [
-            "a.CR2",
-            "b/c.cr2",
-            "b/d.jpg",
-            "notes.txt",
-            "README",
-            ".x.mp4",
-        ] {
+        for name in ["a.CR2", "b/c.cr2", "b/d.jpg", "notes.txt", "README", ".x.mp4"] {
             touch(dir.path(), name);
         }
         let found = scan(dir.path()).unwrap().others;

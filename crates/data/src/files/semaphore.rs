@@ -48,10 +48,7 @@ impl Semaphore {
     pub fn acquire(&self, bytes: u64) -> Permit<'_> {
         if bytes <= self.small {
             let semaphore = self;
-            return Permit {
-                semaphore,
-                bytes: 0,
-            };
+            return Permit { semaphore, bytes: 0 };
         }
         let mut state = self.lock();
         let number = state.coming;
@@ -64,10 +61,7 @@ impl Semaphore {
         state.used = state.used.saturating_add(bytes);
         state.served += 1;
         self.changed.notify_all();
-        Permit {
-            semaphore: self,
-            bytes,
-        }
+        Permit { semaphore: self, bytes }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -49,10 +49,8 @@ impl Survey {
     }
 
     fn of_some(files: &[Candidate], places: Range<usize>, root: &Path, one: Decode) -> Survey {
-        let seen: Vec<_> = files[places.clone()]
-            .par_iter()
-            .map(|file| one(&file.path(root)))
-            .collect();
+        let seen: Vec<_> =
+            files[places.clone()].par_iter().map(|file| one(&file.path(root))).collect();
         let mut survey = Survey::default();
         for (place, seen) in places.zip(seen) {
             match seen {
@@ -67,21 +65,12 @@ impl Survey {
     }
 
     fn told(self) -> Told {
-        let Sums {
-            pixels,
-            sum: [a, b, c],
-            squares: [d, e, f],
-        } = self.sums;
+        let Sums { pixels, sum: [a, b, c], squares: [d, e, f] } = self.sums;
         ([pixels, a, b, c, d, e, f], self.checksums, self.failed)
     }
 
     fn add(&mut self, ([pixels, a, b, c, d, e, f], checksums, failed): Told) {
-        self.sums = self.sums
-            + Sums {
-                pixels,
-                sum: [a, b, c],
-                squares: [d, e, f],
-            };
+        self.sums = self.sums + Sums { pixels, sum: [a, b, c], squares: [d, e, f] };
         self.checksums.extend(checksums);
         self.failed.extend(failed);
     }

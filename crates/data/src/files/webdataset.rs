@@ -45,9 +45,7 @@ fn label(name: &str, bytes: &[u8]) -> Option<String> {
         return (!text.is_empty()).then(|| text.to_string());
     }
     let object: serde_json::Value = serde_json::from_str(text).ok()?;
-    let value = ["cls", "class", "label"]
-        .iter()
-        .find_map(|k| object.get(k))?;
+    let value = ["cls", "class", "label"].iter().find_map(|k| object.get(k))?;
     match value {
         serde_json::Value::String(text) => Some(text.clone()),
         serde_json::Value::Number(number) => Some(number.to_string()),
@@ -68,10 +66,7 @@ mod tests {
     #[test]
     fn labels_of_either_kind() {
         assert_eq!(label("1.cls", b" 7\n").as_deref(), Some("7"));
-        assert_eq!(
-            label("1.json", br#"{"label": "cat"}"#).as_deref(),
-            Some("cat")
-        );
+        assert_eq!(label("1.json", br#"{"label": "cat"}"#).as_deref(), Some("cat"));
         assert_eq!(label("1.json", br#"{"cls": 3}"#).as_deref(), Some("3"));
         for none in [&b"{"[..], b"{}", br#"{"label": [1]}"#, b"\xff"] {
             assert_eq!(label("1.json", none), None);

@@ -66,10 +66,9 @@ impl fmt::Display for FolderLabels {
         match self {
             Classes(n) => write!(f, "labels: the {n} sub-folders are taken for classes"),
             Told(n) => write!(f, "labels: {n} classes, as is told beside the pictures"),
-            ToldOfSome { told, pictures } => write!(
-                f,
-                "no labels: only {told} of {pictures} pictures have one beside them"
-            ),
+            ToldOfSome { told, pictures } => {
+                write!(f, "no labels: only {told} of {pictures} pictures have one beside them")
+            }
             Archives(name) => write!(f, "no labels: sub-folders are archives ({name})"),
             NotWanted => write!(f, "no labels, as was asked for"),
             TooFew => write!(f, "no labels: there are no sub-folders to tell apart"),
@@ -97,10 +96,7 @@ pub(super) fn decide(found: &Found, root: &str, choice: LabelChoice) -> FolderLa
             let classes: BTreeSet<&String> = told.values().collect();
             return match told.len() == files.len() {
                 true => FolderLabels::Told(classes.len()),
-                false => FolderLabels::ToldOfSome {
-                    told: told.len(),
-                    pictures: files.len(),
-                },
+                false => FolderLabels::ToldOfSome { told: told.len(), pictures: files.len() },
             };
         }
         LabelChoice::Auto | LabelChoice::Folders => {}
@@ -198,10 +194,7 @@ mod tests {
 
     fn found(names: &[&str]) -> Found {
         let named = |name: &&str| Candidate::named(name.to_string());
-        Found {
-            candidates: names.iter().map(named).collect(),
-            ..Found::default()
-        }
+        Found { candidates: names.iter().map(named).collect(), ..Found::default() }
     }
 
     fn decided(root: &str, names: &[&str]) -> FolderLabels {
@@ -242,32 +235,16 @@ mod tests {
         );
         let camera = decided("DCIM", &["100CANON/1.jpg", "101CANON/2.jpg"]);
         assert_eq!(camera, FolderLabels::Camera("100CANON".into()));
-        let places = [
-            "France/Paris/1.jpg",
-            "Italy/Rome/1.jpg",
-            "Italy/Milan/2.jpg",
-        ];
-        assert_eq!(
-            decided("x", &places),
-            FolderLabels::Nested("France/Paris".into())
-        );
+        let places = ["France/Paris/1.jpg", "Italy/Rome/1.jpg", "Italy/Milan/2.jpg"];
+        assert_eq!(decided("x", &places), FolderLabels::Nested("France/Paris".into()));
         assert_eq!(decided("x", &["a/1.jpg", "a/2.jpg"]), FolderLabels::TooFew);
-        assert_eq!(
-            decided("x", &["a/1.jpg", "b/2.jpg", "c.jpg"]),
-            FolderLabels::LoosePictures(1)
-        );
+        assert_eq!(decided("x", &["a/1.jpg", "b/2.jpg", "c.jpg"]), FolderLabels::LoosePictures(1));
         let shards = ["a.tar/1.jpg", "b.tar/2.jpg"];
-        assert_eq!(
-            decided("x", &shards),
-            FolderLabels::Archives("a.tar".into())
-        );
+        assert_eq!(decided("x", &shards), FolderLabels::Archives("a.tar".into()));
         let many: Vec<String> = (0..30).map(|i| format!("person {i}/1.jpg")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let (folders, pictures) = (30, 30);
-        assert_eq!(
-            decided("x", &many),
-            FolderLabels::TooMany { folders, pictures }
-        );
+        assert_eq!(decided("x", &many), FolderLabels::TooMany { folders, pictures });
     }
 
     #[test]
@@ -282,10 +259,7 @@ mod tests {
         let some = FolderLabels::ToldOfSome { told, pictures };
         assert_eq!(decide(&found, "x", LabelChoice::Auto), some);
         found.told.insert("2019/b.jpg".into(), "dog".into());
-        assert_eq!(
-            decide(&found, "x", LabelChoice::Auto),
-            FolderLabels::Told(2)
-        );
+        assert_eq!(decide(&found, "x", LabelChoice::Auto), FolderLabels::Told(2));
         assert_eq!(decide(&found, "x", LabelChoice::Folders), folders);
     }
 }

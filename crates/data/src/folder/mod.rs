@@ -100,23 +100,14 @@ fn given_parts(
     labels: LabelChoice,
 ) -> Result<Parts, DataError> {
     let decided = labels::decide(&train, "train", labels);
-    let (of_train, of_test) = (
-        class_of_each(&train, &decided),
-        class_of_each(&test, &decided),
-    );
+    let (of_train, of_test) = (class_of_each(&train, &decided), class_of_each(&test, &decided));
     let both = of_train.iter().flatten().chain(of_test.iter().flatten());
     let both = sorted(both);
-    let (files, others) = (
-        std::mem::take(&mut train.candidates),
-        std::mem::take(&mut test.candidates),
-    );
+    let (files, others) =
+        (std::mem::take(&mut train.candidates), std::mem::take(&mut test.candidates));
     // Without classes in train there is nothing to compare those of the test part with.
     let of_test = of_test.filter(|_| of_train.is_some());
-    let test_part = classed(
-        others,
-        Some(test_name),
-        of_test.map(|of| (of, both.clone())),
-    )?;
+    let test_part = classed(others, Some(test_name), of_test.map(|of| (of, both.clone())))?;
     let train_part = classed(files, Some("train"), of_train.map(|of| (of, both)))?;
     let found = train.counted_with(&test);
     Ok((train_part, Some(test_part), found, decided))
@@ -151,9 +142,7 @@ pub(crate) fn part(
     under: &str,
     classes: Vec<String>,
 ) -> Result<Part, DataError> {
-    let each = files
-        .iter()
-        .map(|f| f.first_folder().unwrap_or_default().to_owned());
+    let each = files.iter().map(|f| f.first_folder().unwrap_or_default().to_owned());
     let each = each.collect();
     classed(files, Some(under), Some((each, classes)))
 }
@@ -176,11 +165,7 @@ fn classed(
         }
         None => (Vec::new(), None),
     };
-    Ok(Part {
-        files,
-        values,
-        classes,
-    })
+    Ok(Part { files, values, classes })
 }
 
 /// Which of the sorted classes a file's is.

@@ -42,11 +42,7 @@ fn put(root: &Path, name: &str, bytes: &[u8]) {
 }
 
 fn png(root: &Path, name: &str) {
-    put(
-        root,
-        name,
-        &encoded(&plain([200, 100, 50]), ImageFormat::Png),
-    );
+    put(root, name, &encoded(&plain([200, 100, 50]), ImageFormat::Png));
 }
 
 fn load(root: &Path) -> Result<Dataset, DataError> {
@@ -82,15 +78,7 @@ fn every_format_is_read() {
     let data = load(dir.path()).unwrap();
     assert_eq!(
         data.train.names,
-        [
-            "a png.jpeg",
-            "a.JPG",
-            "b.png",
-            "c.webp",
-            "d.bmp",
-            "e.gif",
-            "f.TIF"
-        ]
+        ["a png.jpeg", "a.JPG", "b.png", "c.webp", "d.bmp", "e.gif", "f.TIF"]
     );
     assert!(data.train.labels.is_none() && data.test.is_none() && data.skipped.is_empty());
     for i in 0..7 {
@@ -106,23 +94,12 @@ fn every_format_is_read() {
 fn grey_deep_and_transparent_pixels_become_rgb() {
     let dir = TempDir::new().unwrap();
     let flat = |n: u8, picture: DynamicImage| {
-        put(
-            dir.path(),
-            &format!("{n}.png"),
-            &encoded(&picture, ImageFormat::Png),
-        );
+        put(dir.path(), &format!("{n}.png"), &encoded(&picture, ImageFormat::Png));
     };
-    flat(
-        0,
-        DynamicImage::ImageLuma8(image::GrayImage::from_pixel(9, 9, image::Luma([77]))),
-    );
+    flat(0, DynamicImage::ImageLuma8(image::GrayImage::from_pixel(9, 9, image::Luma([77]))));
     flat(
         1,
-        DynamicImage::ImageLuma16(image::ImageBuffer::from_pixel(
-            9,
-            9,
-            image::Luma([77 * 257]),
-        )),
+        DynamicImage::ImageLuma16(image::ImageBuffer::from_pixel(9, 9, image::Luma([77 * 257]))),
     );
     flat(
         2,
@@ -134,11 +111,7 @@ fn grey_deep_and_transparent_pixels_become_rgb() {
     );
     flat(
         3,
-        DynamicImage::ImageRgba8(image::RgbaImage::from_pixel(
-            9,
-            9,
-            image::Rgba([10, 20, 30, 0]),
-        )),
+        DynamicImage::ImageRgba8(image::RgbaImage::from_pixel(9, 9, image::Rgba([10, 20, 30, 0]))),
     );
     flat(
         4,
@@ -153,20 +126,9 @@ fn grey_deep_and_transparent_pixels_become_rgb() {
         DynamicImage::ImageLumaA8(image::ImageBuffer::from_pixel(9, 9, image::LumaA([0, 255]))),
     );
     let data = load(dir.path()).unwrap();
-    let expected = [
-        [77; 3],
-        [77; 3],
-        [10, 20, 30],
-        [255; 3],
-        [204, 224, 255],
-        [0; 3],
-    ];
+    let expected = [[77; 3], [77; 3], [10, 20, 30], [255; 3], [204, 224, 255], [0; 3]];
     for (i, expected) in expected.into_iter().enumerate() {
-        assert_eq!(
-            quarters(data.train.pictures.picture(i)),
-            [expected; 4],
-            "{i}.png"
-        );
+        assert_eq!(quarters(data.train.pictures.picture(i)), [expected; 4], "{i}.png");
     }
 }
 
@@ -233,22 +195,12 @@ fn classes_are_first_level_folders() {
         }
     }
     let held = |seed| {
-        let options = LoadOptions {
-            seed,
-            ..LoadOptions::default()
-        };
-        open(dir.path(), &options, QUIET)
-            .unwrap()
-            .test
-            .unwrap()
-            .names
+        let options = LoadOptions { seed, ..LoadOptions::default() };
+        open(dir.path(), &options, QUIET).unwrap().test.unwrap().names
     };
     assert_eq!(held(0), test.names);
     assert!((1..9).any(|seed| held(seed) != test.names));
-    let options = LoadOptions {
-        held_out: 0.0,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions { held_out: 0.0, ..LoadOptions::default() };
     assert!(open(dir.path(), &options, QUIET).unwrap().test.is_none());
 }
 
@@ -260,10 +212,7 @@ fn folders_by_date_are_no_classes_unless_somebody_says_so() {
     }
     put(dir.path(), "2019/05/b.cr2", b"");
     let opened = |labels| {
-        let options = LoadOptions {
-            labels,
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions { labels, ..LoadOptions::default() };
         open(dir.path(), &options, QUIET)
     };
     let data = opened(LabelChoice::Auto).unwrap();
@@ -287,28 +236,16 @@ fn archives_are_read_like_folders() {
     let pictures = colours.map(|c| encoded(&plain(c), ImageFormat::Png));
     let [a, b, c, d] = pictures.each_ref().map(Vec::as_slice);
     let shard = dir.path().join("0.tar");
-    write(
-        &shard,
-        &[("a.png", a), ("a.cls", b"1"), ("b.png", b), ("b.cls", b"0")],
-    );
+    write(&shard, &[("a.png", a), ("a.cls", b"1"), ("b.png", b), ("b.cls", b"0")]);
     let json = br#"{"label": 1}"#;
-    write(
-        &dir.path().join("1.tar"),
-        &[("c.png", c), ("c.json", json), ("c.txt", b"x")],
-    );
-    let options = LoadOptions {
-        held_out: 0.0,
-        ..LoadOptions::default()
-    };
+    write(&dir.path().join("1.tar"), &[("c.png", c), ("c.json", json), ("c.txt", b"x")]);
+    let options = LoadOptions { held_out: 0.0, ..LoadOptions::default() };
     let load = |root: &Path, most| {
         let listing = list(root, LabelChoice::Auto).unwrap();
         open_within(listing, &options, QUIET, most).unwrap()
     };
     let data = load(dir.path(), u64::MAX);
-    assert_eq!(
-        data.train.names,
-        ["0.tar/a.png", "0.tar/b.png", "1.tar/c.png"]
-    );
+    assert_eq!(data.train.names, ["0.tar/a.png", "0.tar/b.png", "1.tar/c.png"]);
     assert_eq!(data.report.labels, Some(FolderLabels::Told(2)));
     let labels = data.train.labels.as_ref().unwrap();
     assert_eq!(
@@ -318,10 +255,7 @@ fn archives_are_read_like_folders() {
     for (i, colour) in colours[..3].iter().enumerate() {
         assert_eq!(quarters(data.train.pictures.picture(i)), [*colour; 4]);
     }
-    assert_eq!(
-        load(dir.path(), 1).train.pictures.raw(),
-        data.train.pictures.raw()
-    );
+    assert_eq!(load(dir.path(), 1).train.pictures.raw(), data.train.pictures.raw());
     let packed = dir.path().join("x.pack");
     crate::pack(dir.path().to_str().unwrap(), &packed, None, false, QUIET).unwrap();
     let packed = crate::open(packed.to_str().unwrap(), &options).unwrap();
@@ -344,14 +278,8 @@ fn a_list_names_files_anywhere() {
     let there = elsewhere.path().join("b.png");
     let text = format!("sub/a.png\tx\n{}\ty\n", there.display());
     fs::write(&list, text).unwrap();
-    let options = LoadOptions {
-        held_out: 0.0,
-        ..LoadOptions::default()
-    };
-    for spec in [
-        list.display().to_string(),
-        format!("files:{}", list.display()),
-    ] {
+    let options = LoadOptions { held_out: 0.0, ..LoadOptions::default() };
+    for spec in [list.display().to_string(), format!("files:{}", list.display())] {
         let data = crate::open(&spec, &options).unwrap();
         assert_eq!(data.name, "mine");
         assert_eq!(data.train.labels.unwrap().classes(), ["x", "y"]);
@@ -376,21 +304,12 @@ fn one_folder_or_loose_pictures_are_no_classes() {
 fn given_parts_are_honoured_and_number_classes_alike() {
     for test_name in ["test", "val"] {
         let dir = TempDir::new().unwrap();
-        for name in [
-            "train/b/1.png",
-            "train/c/1.png",
-            "x/a/1.png",
-            "x/c/1.png",
-            "train/c/2.png",
-        ] {
+        for name in ["train/b/1.png", "train/c/1.png", "x/a/1.png", "x/c/1.png", "train/c/2.png"] {
             png(dir.path(), &name.replace('x', test_name));
         }
         let data = load(dir.path()).unwrap();
         let (train, test) = (data.train, data.test.unwrap());
-        assert_eq!(
-            train.names,
-            ["train/b/1.png", "train/c/1.png", "train/c/2.png"]
-        );
+        assert_eq!(train.names, ["train/b/1.png", "train/c/1.png", "train/c/2.png"]);
         assert_eq!(train.labels.as_ref().unwrap().classes(), ["a", "b", "c"]);
         assert_eq!(train.labels.unwrap().values(), [1, 2, 2]);
         assert_eq!(test.labels.unwrap().values(), [0, 2]);
@@ -418,11 +337,7 @@ fn limits_choose_by_the_seed() {
         png(dir.path(), &format!("{i:02}.png"));
     }
     let names = |seed| {
-        let options = LoadOptions {
-            seed,
-            limit: Some(5),
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions { seed, limit: Some(5), ..LoadOptions::default() };
         open(dir.path(), &options, QUIET).unwrap().train.names
     };
     assert_eq!(names(1).len(), 5);
@@ -444,17 +359,10 @@ fn broken_files_are_skipped_and_named_up_to_a_tenth() {
     assert_eq!(data.train.pictures.len(), 20);
     let names: Vec<&str> = data.skipped.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["a text.jpg", "cut ü.png"]);
-    assert!(
-        data.skipped[0].1.contains("not a JPEG"),
-        "{:?}",
-        data.skipped
-    );
+    assert!(data.skipped[0].1.contains("not a JPEG"), "{:?}", data.skipped);
     put(dir.path(), "empty.png", b"");
     let message = load(dir.path()).unwrap_err().to_string();
-    assert!(
-        message.contains("3 of 23") && message.contains("a text.jpg"),
-        "{message}"
-    );
+    assert!(message.contains("3 of 23") && message.contains("a text.jpg"), "{message}");
 }
 
 #[cfg(unix)]
@@ -478,25 +386,17 @@ fn pipes_are_not_waited_for() {
     let folder = dir.path().to_owned();
     std::thread::spawn(move || -> Result<(), String> {
         let opened = |path: &Path| crate::open(path.to_str().unwrap(), &LoadOptions::default());
-        let all = (
-            opened(&folder),
-            opened(&list),
-            pipes.map(|pipe| opened(&pipe)),
-        );
+        let all = (opened(&folder), opened(&list), pipes.map(|pipe| opened(&pipe)));
         sender.send(all).map_err(|e| e.to_string())
     });
-    let (folder, list, pipes) = loaded
-        .recv_timeout(std::time::Duration::from_secs(60))
-        .expect("it waits for nobody");
+    let (folder, list, pipes) =
+        loaded.recv_timeout(std::time::Duration::from_secs(60)).expect("it waits for nobody");
     let folder = folder.unwrap();
     assert_eq!((folder.train.pictures.len(), folder.skipped.len()), (20, 0));
     let special = &folder.report.passed_over[0];
     assert_eq!((special.files, special.why.is_some()), (5, true));
     // Of three files that a list names, two are more than a tenth.
-    assert!(matches!(
-        list.unwrap_err(),
-        DataError::TooManyUnreadable { skipped: 2, .. }
-    ));
+    assert!(matches!(list.unwrap_err(), DataError::TooManyUnreadable { skipped: 2, .. }));
     assert!(pipes.iter().all(Result::is_err));
 }
 
@@ -509,10 +409,7 @@ fn huge_pictures_are_refused_before_memory_is_taken() {
     let dir = TempDir::new().unwrap();
     put(dir.path(), "huge.bmp", &bmp);
     let message = load(dir.path()).unwrap_err().to_string();
-    assert!(
-        message.contains("30000×30000 is more than 100 megapixels"),
-        "{message}"
-    );
+    assert!(message.contains("30000×30000 is more than 100 megapixels"), "{message}");
 }
 
 #[test]
@@ -590,28 +487,17 @@ fn on_demand_gives_what_memory_gives() {
         put(dir.path(), &name, &picture);
     }
     put(dir.path(), "b/broken.png", b"no picture");
-    let options = LoadOptions {
-        limit: Some(20),
-        seed: 5,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions { limit: Some(20), seed: 5, ..LoadOptions::default() };
     let load = |most| {
-        open_within(
-            list(dir.path(), LabelChoice::Auto).unwrap(),
-            &options,
-            QUIET,
-            most,
-        )
-        .unwrap()
+        open_within(list(dir.path(), LabelChoice::Auto).unwrap(), &options, QUIET, most).unwrap()
     };
     let (memory, disk) = (load(u64::MAX), load(1000));
     assert!(memory.train.pictures.is_resident() && !disk.train.pictures.is_resident());
     assert_eq!((memory.mean, memory.std), (disk.mean, disk.std));
     assert_eq!(memory.skipped, disk.skipped);
-    for (a, b) in [
-        (&memory.train, &disk.train),
-        (memory.test.as_ref().unwrap(), disk.test.as_ref().unwrap()),
-    ] {
+    for (a, b) in
+        [(&memory.train, &disk.train), (memory.test.as_ref().unwrap(), disk.test.as_ref().unwrap())]
+    {
         assert_eq!((&a.names, &a.labels), (&b.names, &b.labels));
         assert_eq!(a.pictures.raw(), b.pictures.raw());
         let last = a.pictures.len() - 1;
@@ -643,32 +529,15 @@ fn crops_are_cut_from_whole_pictures() {
         let noise =
             |x: u32, y: u32| Rgb([x * 3 + i, y * 2, ((x * y * 7919) >> 3) + i].map(|v| v as u8));
         let picture = RgbImage::from_fn(width, height, noise).into();
-        put(
-            dir.path(),
-            &format!("{i:02}.png"),
-            &encoded(&picture, ImageFormat::Png),
-        );
+        put(dir.path(), &format!("{i:02}.png"), &encoded(&picture, ImageFormat::Png));
     }
     put(dir.path(), "03 broken.png", b"no picture");
     let load = |crops, most| {
-        let options = LoadOptions {
-            crops,
-            limit: Some(14),
-            ..LoadOptions::default()
-        };
-        open_within(
-            list(dir.path(), LabelChoice::Auto).unwrap(),
-            &options,
-            QUIET,
-            most,
-        )
-        .unwrap()
+        let options = LoadOptions { crops, limit: Some(14), ..LoadOptions::default() };
+        open_within(list(dir.path(), LabelChoice::Auto).unwrap(), &options, QUIET, most).unwrap()
     };
     let squares = load(CropsFrom::Square, u64::MAX);
-    let (memory, disk) = (
-        load(CropsFrom::Picture, u64::MAX),
-        load(CropsFrom::Picture, 0),
-    );
+    let (memory, disk) = (load(CropsFrom::Picture, u64::MAX), load(CropsFrom::Picture, 0));
     assert!(!squares.train.pictures.items_are_slots());
     for whole in [&memory, &disk] {
         assert!(whole.train.pictures.items_are_slots());
@@ -681,10 +550,7 @@ fn crops_are_cut_from_whole_pictures() {
     // A subset finds its own, and pictures that are all too small have nothing but squares.
     let (mut a, mut b) = (vec![], vec![]);
     let chosen = memory.train.pictures.subset(&[9, 1]);
-    assert_eq!(
-        chosen.item_in(1, &mut a),
-        disk.train.pictures.item_in(1, &mut b)
-    );
+    assert_eq!(chosen.item_in(1, &mut a), disk.train.pictures.item_in(1, &mut b));
     let small = TempDir::new().unwrap();
     png(small.path(), "a.png");
     let small = open(small.path(), &LoadOptions::default(), QUIET).unwrap();

@@ -47,16 +47,10 @@ impl Tag {
         let [a, b, c, d, data @ ..] = head;
         let first = u32::from_le_bytes([a, b, c, d]);
         let tag = match first >> 16 {
-            0 => Tag {
-                kind: first,
-                bytes: u64::from(u32::from_le_bytes(data)),
-                small: None,
-            },
-            bytes @ 1..=4 => Tag {
-                kind: first & 0xffff,
-                bytes: u64::from(bytes),
-                small: Some(data),
-            },
+            0 => Tag { kind: first, bytes: u64::from(u32::from_le_bytes(data)), small: None },
+            bytes @ 1..=4 => {
+                Tag { kind: first & 0xffff, bytes: u64::from(bytes), small: Some(data) }
+            }
             _ => return Err("an element's tag makes no sense; the file is damaged".into()),
         };
         Ok(Some(tag))
@@ -67,10 +61,7 @@ impl Tag {
 pub(super) fn read_bytes(input: &mut impl Read, most: u64) -> Result<(u32, Vec<u8>), Reason> {
     let tag = Tag::read(input)?;
     if tag.bytes > most {
-        return Err(format!(
-            "an array of {} bytes where at most {most} are expected",
-            tag.bytes
-        ));
+        return Err(format!("an array of {} bytes where at most {most} are expected", tag.bytes));
     }
     if let Some(small) = tag.small {
         return Ok((tag.kind, small[..tag.bytes as usize].to_vec()));
@@ -95,9 +86,7 @@ pub(super) fn read_bytes(input: &mut impl Read, most: u64) -> Result<(u32, Vec<u
 pub(super) fn numbers(kind: u32, bytes: &[u8]) -> Result<Vec<f64>, Reason> {
     fn each<const W: usize>(bytes: &[u8], number: impl Fn([u8; W]) -> f64) -> Vec<f64> {
         let whole = bytes.chunks_exact(W);
-        whole
-            .map(|b| number(b.try_into().expect("chunks have that length")))
-            .collect()
+        whole.map(|b| number(b.try_into().expect("chunks have that length"))).collect()
     }
     Ok(match kind {
         INT8 => each(bytes, |b| f64::from(i8::from_le_bytes(b))),
@@ -116,9 +105,7 @@ pub(super) fn numbers(kind: u32, bytes: &[u8]) -> Result<Vec<f64>, Reason> {
 
 /// Passes over what is left of a stream.
 pub(super) fn skip(input: &mut impl Read) -> Result<(), Reason> {
-    std::io::copy(input, &mut std::io::sink())
-        .map(|_| ())
-        .map_err(|e| damaged(&e))
+    std::io::copy(input, &mut std::io::sink()).map(|_| ()).map_err(|e| damaged(&e))
 }
 
 fn read_up_to(input: &mut impl Read, out: &mut [u8]) -> Result<usize, Reason> {

@@ -35,10 +35,8 @@ pub(crate) fn read<const N: usize>(
     most: u64,
 ) -> Result<[Value; N], DataError> {
     let file = open_regular(path).map_err(|e| DataError::io(path, e))?;
-    read_from(&mut BufReader::new(file), wanted, most).map_err(|reason| DataError::BadMat {
-        path: path.into(),
-        reason,
-    })
+    read_from(&mut BufReader::new(file), wanted, most)
+        .map_err(|reason| DataError::BadMat { path: path.into(), reason })
 }
 
 fn read_from<const N: usize>(

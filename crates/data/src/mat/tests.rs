@@ -17,11 +17,7 @@ fn bytes(name: &str) -> Vec<u8> {
 }
 
 fn all(mut bytes: &[u8]) -> Result<[Value; 5], String> {
-    read_from(
-        &mut bytes,
-        ["bytes", "numbers", "text", "cells", "synsets"],
-        MOST,
-    )
+    read_from(&mut bytes, ["bytes", "numbers", "text", "cells", "synsets"], MOST)
 }
 
 fn check(name: &str) {
@@ -29,9 +25,7 @@ fn check(name: &str) {
     assert_eq!(pixels, Value::Bytes(vec![2, 3], vec![0, 3, 1, 4, 2, 5]));
     assert_eq!(numbers.numbers().unwrap(), [-1.5, 300.0, 1e10]);
     assert_eq!(text.text(), Some("grüße"));
-    let Value::Cells(cells) = cells else {
-        panic!("{cells:?}")
-    };
+    let Value::Cells(cells) = cells else { panic!("{cells:?}") };
     assert_eq!(cells[0].text(), Some("a/b.jpg"));
     assert_eq!(cells[1].text(), Some("c/d.jpg"));
     assert_eq!(cells[2].numbers().unwrap(), [] as [f64; 0]);
@@ -101,13 +95,9 @@ fn depth_is_bounded() {
     let mut inner = Vec::new();
     for _ in 0..2000 {
         let mut cell = Vec::new();
-        let flags = [6_u32, 8, u32::from(1_u8), 0]
-            .map(u32::to_le_bytes)
-            .concat();
+        let flags = [6_u32, 8, u32::from(1_u8), 0].map(u32::to_le_bytes).concat();
         let sizes = [5_u32, 8, 1, 1].map(u32::to_le_bytes).concat();
-        let name = [1 | 1 << 16, u32::from(b'c')]
-            .map(u32::to_le_bytes)
-            .concat();
+        let name = [1 | 1 << 16, u32::from(b'c')].map(u32::to_le_bytes).concat();
         cell.extend([flags, sizes, name].concat());
         cell.extend(inner);
         let tag = [14, cell.len() as u32].map(u32::to_le_bytes).concat();

@@ -80,10 +80,7 @@ pub(super) fn read_wanted(
         return Ok(None);
     };
     if bytes > most + SHORT {
-        return Err(format!(
-            "{} has {bytes} bytes where at most {most} are expected",
-            head.name
-        ));
+        return Err(format!("{} has {bytes} bytes where at most {most} are expected", head.name));
     }
     Ok(Some((at, read_rest(input, head, most, 0)?)))
 }
@@ -111,18 +108,11 @@ impl Head {
         let dimensions: Option<Vec<usize>> = dimensions.collect();
         let dimensions = dimensions.ok_or("an array of negative size")?;
         let (_, name) = read_bytes(input, SHORT)?;
-        Ok(Head {
-            class: flags[0],
-            dimensions,
-            name: String::from_utf8_lossy(&name).into_owned(),
-        })
+        Ok(Head { class: flags[0], dimensions, name: String::from_utf8_lossy(&name).into_owned() })
     }
 
     fn elements(&self) -> Result<usize, Reason> {
-        let product = self
-            .dimensions
-            .iter()
-            .try_fold(1, |p: usize, &d| p.checked_mul(d));
+        let product = self.dimensions.iter().try_fold(1, |p: usize, &d| p.checked_mul(d));
         product.ok_or_else(|| "an array of impossible size".into())
     }
 }
@@ -159,10 +149,7 @@ fn read_rest(input: &mut impl Read, head: Head, most: u64, depth: usize) -> Resu
                 )),
             }
         }
-        other => Err(format!(
-            "{} is of a class that is not read here ({other})",
-            head.name
-        )),
+        other => Err(format!("{} is of a class that is not read here ({other})", head.name)),
     }
 }
 

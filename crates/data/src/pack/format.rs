@@ -203,21 +203,12 @@ impl PartIndex {
                         *number = input.u64()?;
                     }
                     let [a, b, c, squares @ ..] = numbers;
-                    let sums = Sums {
-                        pixels: (size * size) as u64,
-                        sum: [a, b, c],
-                        squares,
-                    };
+                    let sums = Sums { pixels: (size * size) as u64, sum: [a, b, c], squares };
                     Ok((crc, sums))
                 }
                 false => Err(input.text()?),
             };
-            part.entries.push(Entry {
-                name,
-                class,
-                height_and_width,
-                pixels,
-            });
+            part.entries.push(Entry { name, class, height_and_width, pixels });
         }
         let [first, total] = part.rows;
         (first.checked_add(part.entries.len() as u64)? <= total).then_some(part)

@@ -36,10 +36,7 @@ impl Pack {
     /// The same of a file on any disk.
     pub fn open_on(disk: &dyn FileSystem, path: &Path) -> Result<Pack, DataError> {
         let bytes = disk.map(path).map_err(|e| DataError::io(path, e))?;
-        let bad = |reason: String| DataError::BadPack {
-            path: path.into(),
-            reason,
-        };
+        let bad = |reason: String| DataError::BadPack { path: path.into(), reason };
         let index = Arc::new(read_index(&bytes).map_err(bad)?);
         Ok(Pack {
             path: path.into(),
@@ -79,9 +76,7 @@ impl Pack {
         let mut skipped = Vec::new();
         let (train, sums) = self.split(0, &choice.train, &mut skipped);
         let test_part = usize::from(!choice.held_out);
-        let test = choice
-            .test
-            .map(|of| self.split(test_part, &of, &mut skipped).0);
+        let test = choice.test.map(|of| self.split(test_part, &of, &mut skipped).0);
         let (mean, std) = match self.facts() {
             Some(facts) => (facts.mean, facts.std),
             None => sums.mean_and_std(),
@@ -105,10 +100,7 @@ impl Pack {
         of: &[usize],
         skipped: &mut Vec<(String, String)>,
     ) -> (Split, Sums) {
-        let before: usize = self.index.parts[..part]
-            .iter()
-            .map(PartIndex::readable)
-            .sum();
+        let before: usize = self.index.parts[..part].iter().map(PartIndex::readable).sum();
         let part = &self.index.parts[part];
         let mut slots = part.entries.iter().scan(before, |next, entry| {
             let slot = *next;
@@ -118,9 +110,7 @@ impl Pack {
         let (mut places, mut values, mut names) = (Vec::new(), Vec::new(), Vec::new());
         let (mut sums, mut at) = (Sums::default(), 0);
         for &i in of {
-            let slot = slots
-                .nth(i - at)
-                .expect("chosen numbers ascend within the part");
+            let slot = slots.nth(i - at).expect("chosen numbers ascend within the part");
             at = i + 1;
             let entry = &part.entries[i];
             let place = match (&entry.pixels, self.pixels.grey()) {
@@ -140,10 +130,7 @@ impl Pack {
         }
         let split = Split {
             pictures: self.pictures().subset(&places),
-            labels: part
-                .classes
-                .clone()
-                .map(|classes| Labels::new(values, classes)),
+            labels: part.classes.clone().map(|classes| Labels::new(values, classes)),
             names,
         };
         (split, sums)
@@ -172,9 +159,7 @@ fn read_index(bytes: &[u8]) -> Result<Index, String> {
     let sum = |at: usize| u128::from_le_bytes(header[at..at + 16].try_into().expect("16 bytes"));
     let version = u32::from_le_bytes(header[8..12].try_into().expect("4 bytes"));
     if version != VERSION {
-        return Err(format!(
-            "packed in layout {version}, and this program reads layout {VERSION}"
-        ));
+        return Err(format!("packed in layout {version}, and this program reads layout {VERSION}"));
     }
     if sum(HEADER_SUM) != checksum(&header[..HEADER_SUM]) {
         return Err("its first 4096 bytes are damaged (their checksum is another)".into());

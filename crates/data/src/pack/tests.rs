@@ -60,31 +60,12 @@ fn a_packed_folder_is_the_folder() {
     let base = LoadOptions::default();
     for options in [
         base.clone(),
-        LoadOptions {
-            seed: 3,
-            limit: Some(11),
-            test_limit: Some(2),
-            ..base.clone()
-        },
-        LoadOptions {
-            held_out: 0.0,
-            ..base.clone()
-        },
-        LoadOptions {
-            held_out: 0.5,
-            seed: 9,
-            ..base.clone()
-        },
-        LoadOptions {
-            validation: Some(7),
-            seed: 5,
-            ..base
-        },
+        LoadOptions { seed: 3, limit: Some(11), test_limit: Some(2), ..base.clone() },
+        LoadOptions { held_out: 0.0, ..base.clone() },
+        LoadOptions { held_out: 0.5, seed: 9, ..base.clone() },
+        LoadOptions { validation: Some(7), seed: 5, ..base },
     ] {
-        same(
-            &open_at(&folder, &options).unwrap(),
-            &open_at(&file, &options).unwrap(),
-        );
+        same(&open_at(&folder, &options).unwrap(), &open_at(&file, &options).unwrap());
     }
 }
 
@@ -95,35 +76,12 @@ fn given_parts_stay_parts_and_sizes_are_kept() {
     some_folder(&folder.join("train"));
     some_folder(&folder.join("test"));
     packed(&folder, &file, Some(12));
-    let options = LoadOptions {
-        size: Some(12),
-        ..LoadOptions::default()
-    };
-    same(
-        &open_at(&folder, &options).unwrap(),
-        &open_at(&file, &options).unwrap(),
-    );
-    assert_eq!(
-        open_at(&file, &LoadOptions::default())
-            .unwrap()
-            .train
-            .pictures
-            .height(),
-        12
-    );
-    let other = LoadOptions {
-        size: Some(16),
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions { size: Some(12), ..LoadOptions::default() };
+    same(&open_at(&folder, &options).unwrap(), &open_at(&file, &options).unwrap());
+    assert_eq!(open_at(&file, &LoadOptions::default()).unwrap().train.pictures.height(), 12);
+    let other = LoadOptions { size: Some(16), ..LoadOptions::default() };
     let error = open_at(&file, &other).unwrap_err();
-    assert!(matches!(
-        error,
-        DataError::PackSize {
-            size: 12,
-            asked: 16,
-            ..
-        }
-    ));
+    assert!(matches!(error, DataError::PackSize { size: 12, asked: 16, .. }));
     let said = error.to_string();
     assert!(said.contains("12×12, not 16×16"), "{said}");
 }
@@ -144,11 +102,7 @@ fn a_pack_is_kept_if_nothing_changed_and_never_replaced_silently() {
     let read = &|_, _| panic!("a picture was read");
     let said = pack(spec, dir.path(), None, true, read).unwrap_err();
     assert!(said.to_string().contains("is no file"), "{said}");
-    assert_eq!(
-        fs::read_dir(dir.path()).unwrap().count(),
-        2,
-        "nothing is left beside it"
-    );
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside it");
 }
 
 #[test]
@@ -161,26 +115,11 @@ fn a_failure_leaves_nothing() {
     }
     let out = dir.path().join("out");
     fs::create_dir(&out).unwrap();
-    let result = pack(
-        folder.to_str().unwrap(),
-        &out.join("x.pack"),
-        None,
-        false,
-        QUIET,
-    );
+    let result = pack(folder.to_str().unwrap(), &out.join("x.pack"), None, false, QUIET);
     assert!(matches!(result, Err(DataError::TooManyUnreadable { .. })));
     assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
     let nowhere = dir.path().join("no/such/x.pack");
-    assert!(
-        pack(
-            folder.join("a").to_str().unwrap(),
-            &nowhere,
-            None,
-            false,
-            QUIET
-        )
-        .is_err()
-    );
+    assert!(pack(folder.join("a").to_str().unwrap(), &nowhere, None, false, QUIET).is_err());
 }
 
 /// Every byte of header and index changed, and the file cut anywhere: refused; a pixel changed:
@@ -197,10 +136,7 @@ fn damage_is_noticed() {
         fs::write(&file, bytes).unwrap();
         Pack::open(&file).is_err()
     };
-    for at in (0..64)
-        .chain((64..4096).step_by(7))
-        .chain((start..whole.len()).step_by(5))
-    {
+    for at in (0..64).chain((64..4096).step_by(7)).chain((start..whole.len()).step_by(5)) {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x11;
         assert!(refused(&damaged), "byte {at}");
@@ -213,10 +149,7 @@ fn damage_is_noticed() {
     fs::write(&file, &damaged).unwrap();
     let broken = Pack::open(&file).unwrap().damaged(&|| ());
     assert_eq!(broken, ["a/15.png"]);
-    let options = LoadOptions {
-        held_out: 0.0,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions { held_out: 0.0, ..LoadOptions::default() };
     let data = open_at(&file, &options).unwrap();
     assert!(data.train.pictures.failures().is_empty(), "not touched yet");
     let all = data.train.pictures.raw();
@@ -280,9 +213,7 @@ fn another_layout_is_named() {
         );
     }
     fs::write(&file, "hello").unwrap();
-    let said = open_at(&file, &LoadOptions::default())
-        .unwrap_err()
-        .to_string();
+    let said = open_at(&file, &LoadOptions::default()).unwrap_err().to_string();
     assert!(said.contains("not a packed set"), "{said}");
 }
 
@@ -313,10 +244,7 @@ fn every_flipped_bit_is_noticed() {
         Err(other) => panic!("{other}"),
         Ok(data) => {
             let splits = [Some(&data.train), data.test.as_ref()];
-            splits
-                .into_iter()
-                .flatten()
-                .for_each(|s| _ = s.pictures.raw());
+            splits.into_iter().flatten().for_each(|s| _ = s.pictures.raw());
             !data.train.pictures.failures().is_empty()
         }
     };
@@ -348,17 +276,11 @@ fn what_later_readers_need_is_kept() {
         assert_eq!(entry.height_and_width, expected, "{}", entry.name);
     }
     let beyond = Index {
-        parts: vec![PartIndex {
-            rows: [1, 31],
-            ..part.clone()
-        }],
+        parts: vec![PartIndex { rows: [1, 31], ..part.clone() }],
         ..Index::clone(&pack.index)
     };
     assert_eq!(Index::decode(&beyond.encode()), None, "rows beyond all");
-    assert_eq!(
-        Index::decode(&pack.index.encode()).as_ref(),
-        Some(&*pack.index)
-    );
+    assert_eq!(Index::decode(&pack.index.encode()).as_ref(), Some(&*pack.index));
 }
 
 /// Two programs that pack to one name: the last to finish wins, and its file is whole.

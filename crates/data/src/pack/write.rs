@@ -197,14 +197,12 @@ impl Source {
     /// For each part its classes, how many pictures it has, and the name and class of each.
     fn parts(&self) -> Vec<SourcePart<'_>> {
         match &self.pixels {
-            Pixels::Memory(data) => std::iter::once(&data.train)
-                .chain(&data.test)
-                .map(SourcePart::Memory)
-                .collect(),
-            Pixels::Files(listing) => listing
-                .parts()
-                .map(|(_, part)| SourcePart::Files(&listing.root, part))
-                .collect(),
+            Pixels::Memory(data) => {
+                std::iter::once(&data.train).chain(&data.test).map(SourcePart::Memory).collect()
+            }
+            Pixels::Files(listing) => {
+                listing.parts().map(|(_, part)| SourcePart::Files(&listing.root, part)).collect()
+            }
         }
     }
 }
@@ -213,11 +211,7 @@ impl Source {
 fn mark(root: &Path, file: &Candidate) -> String {
     let (length, time) = archive::about(&file.path(root)).unwrap_or_default();
     let time = time.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
-    format!(
-        "{} {length} {}\n",
-        file.name,
-        time.map_or(0, |t| t.as_nanos())
-    )
+    format!("{} {length} {}\n", file.name, time.map_or(0, |t| t.as_nanos()))
 }
 
 enum SourcePart<'a> {
@@ -246,10 +240,9 @@ impl SourcePart<'_> {
                 split.names.get(i).cloned().unwrap_or_default(),
                 split.labels.as_ref().map_or(0, |l| l.get(i)),
             ),
-            SourcePart::Files(_, part) => (
-                part.files[i].name.clone(),
-                part.values.get(i).copied().unwrap_or(0),
-            ),
+            SourcePart::Files(_, part) => {
+                (part.files[i].name.clone(), part.values.get(i).copied().unwrap_or(0))
+            }
         }
     }
 

@@ -38,21 +38,16 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
     let classes = Table::read(folder, "classes.txt")?.values();
     labels.same_numbers(&images)?;
     splits.same_numbers(&images)?;
-    let part = || Part {
-        files: Vec::new(),
-        values: Vec::new(),
-        classes: Some(classes.clone()),
-    };
+    let part = || Part { files: Vec::new(), values: Vec::new(), classes: Some(classes.clone()) };
     let (mut train, mut test) = (part(), part());
     for (line, (_, name)) in images.rows.iter().enumerate() {
         let part = match splits.rows[line].1.as_str() {
             "1" => &mut train,
             "0" => &mut test,
             other => {
-                return Err(splits.bad(
-                    line,
-                    format!("expected 1 (train) or 0 (test), found {other}"),
-                ));
+                return Err(
+                    splits.bad(line, format!("expected 1 (train) or 0 (test), found {other}"))
+                );
             }
         };
         let label: Option<usize> = labels.rows[line].1.parse().ok();
@@ -108,16 +103,10 @@ impl Table {
     fn read(folder: &Path, name: &str) -> Result<Table, DataError> {
         let path = folder.join(name);
         if !path.is_file() {
-            return Err(DataError::MissingFile {
-                path: folder.into(),
-                file: name.into(),
-            });
+            return Err(DataError::MissingFile { path: folder.into(), file: name.into() });
         }
         let text = super::lists::read_text(&path, MOST_BYTES)?;
-        let mut table = Table {
-            path,
-            rows: Vec::new(),
-        };
+        let mut table = Table { path, rows: Vec::new() };
         for (line, row) in text.lines().enumerate() {
             let Some((number, value)) = row.trim().split_once(' ') else {
                 return Err(table.bad(line, format!("expected `NUMBER VALUE`, found {row:?}")));

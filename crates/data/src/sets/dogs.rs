@@ -82,15 +82,10 @@ fn read(folder: &Path, split: &str) -> Result<Vec<Row>, DataError> {
             file: format!("{split}_list.mat"),
         });
     }
-    let bad = |reason: String| DataError::BadMat {
-        path: path.clone(),
-        reason,
-    };
+    let bad = |reason: String| DataError::BadMat { path: path.clone(), reason };
     let [files, labels] = mat::read(&path, ["file_list", "labels"], MOST_BYTES)?;
     let Value::Cells(files) = files else {
-        return Err(bad(
-            "expected file_list to be cells with names of files".into()
-        ));
+        return Err(bad("expected file_list to be cells with names of files".into()));
     };
     let labels = labels.numbers();
     let labels = labels.ok_or_else(|| bad("expected labels to be numbers".into()))?;
@@ -106,14 +101,9 @@ fn read(folder: &Path, split: &str) -> Result<Vec<Row>, DataError> {
         let name = name.ok_or_else(|| bad(format!("expected BREED/FILE, found {file:?}")))?;
         if label < 1.0 || label > DOGS.classes as f64 || label.fract() != 0.0 {
             let most = DOGS.classes;
-            return Err(bad(format!(
-                "{name}: expected a label from 1 to {most}, found {label}"
-            )));
+            return Err(bad(format!("{name}: expected a label from 1 to {most}, found {label}")));
         }
-        Ok(Row {
-            name: name.into(),
-            class: label as usize - 1,
-        })
+        Ok(Row { name: name.into(), class: label as usize - 1 })
     };
     files.iter().zip(&labels).map(row).collect()
 }

@@ -161,16 +161,11 @@ fn ground_truth(folder: &Path, classes: &[String]) -> Result<Vec<u32>, DataError
         };
         let id: Option<u32> = row.trim().parse().ok();
         let synset = id.and_then(|id| synsets.get(&id));
-        let synset = synset.ok_or_else(|| {
-            bad(format!(
-                "expected a class number of meta.mat, found {row:?}"
-            ))
-        })?;
-        let at = classes.binary_search(synset).map_err(|_| {
-            bad(format!(
-                "is of the class {synset}, which has no folder in train"
-            ))
-        })?;
+        let synset = synset
+            .ok_or_else(|| bad(format!("expected a class number of meta.mat, found {row:?}")))?;
+        let at = classes
+            .binary_search(synset)
+            .map_err(|_| bad(format!("is of the class {synset}, which has no folder in train")))?;
         Ok(at as u32)
     };
     text.lines().enumerate().map(class).collect()
@@ -222,10 +217,7 @@ mod tests {
     #[test]
     fn too_large_for_memory() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/imagenet");
-        let options = LoadOptions {
-            size: Some(24),
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions { size: Some(24), ..LoadOptions::default() };
         let load = |most| {
             let read = std::sync::atomic::AtomicUsize::new(0);
             let count = |done, _| read.store(done, std::sync::atomic::Ordering::Relaxed);
@@ -235,10 +227,7 @@ mod tests {
         };
         let ((memory, read), (disk, untouched)) = (load(u64::MAX), load(0));
         assert_eq!((read, untouched), (10, 0));
-        assert_eq!(
-            (memory.mean, &memory.train.names),
-            (disk.mean, &disk.train.names)
-        );
+        assert_eq!((memory.mean, &memory.train.names), (disk.mean, &disk.train.names));
         assert_eq!(memory.train.labels, disk.train.labels);
         assert_eq!(memory.train.pictures.raw(), disk.train.pictures.raw());
         assert!(!disk.train.pictures.is_resident());
@@ -250,19 +239,10 @@ mod tests {
     fn an_unreadable_picture_is_grey_wherever_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("imagenet");
-        copy(
-            Path::new(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/tests/fixtures/imagenet"
-            )),
-            &folder,
-        );
+        copy(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/imagenet")), &folder);
         let first = list(&folder).unwrap().0.train.files[0].name.clone();
         std::fs::write(folder.join(&first), "no picture").unwrap();
-        let options = LoadOptions {
-            size: Some(24),
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions { size: Some(24), ..LoadOptions::default() };
         let load = |most| {
             let listing = open(&folder).unwrap();
             open_within(listing, &options, &|_, _| {}, most).unwrap()
@@ -290,10 +270,7 @@ mod tests {
     fn copy(from: &Path, to: &Path) {
         std::fs::create_dir_all(to).unwrap();
         for entry in std::fs::read_dir(from).unwrap() {
-            let (from, to) = (
-                entry.as_ref().unwrap().path(),
-                to.join(entry.unwrap().file_name()),
-            );
+            let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
             match from.is_dir() {
                 true => copy(&from, &to),
                 false => _ = std::fs::copy(&from, &to).unwrap(),

@@ -33,21 +33,13 @@ pub(crate) fn find(path: &Path) -> Option<PathBuf> {
 pub(crate) fn open(folder: &Path, extra: bool) -> Result<Dataset, DataError> {
     for file in [TRAIN, TEST, EXTRA] {
         if !folder.join(file).is_file() && (extra || file != EXTRA) {
-            return Err(DataError::MissingFile {
-                path: folder.into(),
-                file: file.into(),
-            });
+            return Err(DataError::MissingFile { path: folder.into(), file: file.into() });
         }
     }
     // Unpacking a file is one thread's work, so the files are read side by side.
     let (train, (test, more)) = rayon::join(
         || read(&folder.join(TRAIN)),
-        || {
-            rayon::join(
-                || read(&folder.join(TEST)),
-                || extra.then(|| read(&folder.join(EXTRA))),
-            )
-        },
+        || rayon::join(|| read(&folder.join(TEST)), || extra.then(|| read(&folder.join(EXTRA)))),
     );
     let (mut pixels, mut values) = train?;
     if let Some(more) = more {
@@ -79,10 +71,7 @@ fn split(pixels: Vec<u8>, values: Vec<u32>) -> Result<Split, DataError> {
 
 /// The pictures of one file, HWC, and the digit on each.
 pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Vec<u32>), DataError> {
-    let bad = |reason: String| DataError::BadMat {
-        path: path.into(),
-        reason,
-    };
+    let bad = |reason: String| DataError::BadMat { path: path.into(), reason };
     let [pixels, labels] = mat::read(path, ["X", "y"], MOST_BYTES)?;
     let Value::Bytes(sizes, mut pixels) = pixels else {
         return Err(bad("expected X to be bytes (uint8)".into()));
@@ -108,9 +97,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Vec<u32>), DataError> {
     let digits = labels.iter().map(|&label| digit(label)).collect();
     let digits: Result<Vec<u32>, f64> = digits;
     let digits = digits.map_err(|label| {
-        bad(format!(
-            "expected labels 1 to 10 in y (10 for the digit 0), found {label}"
-        ))
+        bad(format!("expected labels 1 to 10 in y (10 for the digit 0), found {label}"))
     })?;
     pixels.par_chunks_exact_mut(PIXELS).for_each(to_rows);
     Ok((pixels, digits))

@@ -34,8 +34,7 @@ fn sync(disk: &dyn FileSystem, files: &[PathBuf]) -> io::Result<()> {
         let shares = files.chunks(share);
         let threads: Vec<_> = shares.map(|f| scope.spawn(move || sync_all(f))).collect();
         let joined = |t: std::thread::ScopedJoinHandle<io::Result<()>>| {
-            t.join()
-                .unwrap_or_else(|_| Err(io::Error::other("a thread ended")))
+            t.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended")))
         };
         threads.into_iter().try_for_each(joined)
     })?;
@@ -101,9 +100,7 @@ fn into_place(
 ) -> io::Result<()> {
     let mark = archive.creates.unwrap_or_default();
     if !disk.exists(&aside.join(mark)) {
-        return Err(io::Error::other(format!(
-            "expected {mark} in it; this is another archive"
-        )));
+        return Err(io::Error::other(format!("expected {mark} in it; this is another archive")));
     }
     let mut all = disk.list(aside)?;
     all.sort_by_key(|path| path.ends_with(mark));
@@ -198,8 +195,7 @@ mod tests {
             let mut header = tar::Header::new_gnu();
             header.set_size(bytes.len() as u64);
             header.set_mode(0o644);
-            tar.append_data(&mut header, name, bytes.as_bytes())
-                .unwrap();
+            tar.append_data(&mut header, name, bytes.as_bytes()).unwrap();
         }
         let tar = tar.into_inner().unwrap();
         unpack(disk, tar.as_slice(), Path::new("/set"), &ARCHIVE)
@@ -236,10 +232,7 @@ mod tests {
         }
         let disk = set(Forgetful::new(), &[]);
         disk.create_folders(Path::new("/set/a.mat")).unwrap();
-        assert_eq!(
-            unpacked(&disk).unwrap_err().kind(),
-            ErrorKind::AlreadyExists
-        );
+        assert_eq!(unpacked(&disk).unwrap_err().kind(), ErrorKind::AlreadyExists);
     }
 
     /// The same bytes are what a killed unpacking left.

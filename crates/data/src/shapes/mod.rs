@@ -85,14 +85,8 @@ mod tests {
 
     #[test]
     fn same_bytes_on_any_thread_count_and_for_any_n() {
-        let few = rayon::ThreadPoolBuilder::new()
-            .num_threads(1)
-            .build()
-            .unwrap();
-        let many = rayon::ThreadPoolBuilder::new()
-            .num_threads(4)
-            .build()
-            .unwrap();
+        let few = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let many = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
         let a = few.install(|| train(3, 300));
         let b = many.install(|| train(3, 500));
         assert_eq!(a.pictures.raw(), b.pictures.take(300).raw());
@@ -102,9 +96,8 @@ mod tests {
     #[test]
     fn test_pictures_are_others() {
         let data = dataset(0, SIZE, 200, 200).unwrap();
-        let train: std::collections::HashSet<_> = (0..200)
-            .map(|i| data.train.pictures.picture(i).to_vec())
-            .collect();
+        let train: std::collections::HashSet<_> =
+            (0..200).map(|i| data.train.pictures.picture(i).to_vec()).collect();
         let test = data.test.unwrap();
         assert!((0..200).all(|i| !train.contains(test.pictures.picture(i))));
     }
@@ -114,11 +107,7 @@ mod tests {
         let labels = train(0, 10_000).labels.unwrap();
         for class in 0..10 {
             let n = labels.values().iter().filter(|&&v| v == class).count();
-            assert!(
-                (850..1150).contains(&n),
-                "{}: {n}",
-                labels.classes()[class as usize]
-            );
+            assert!((850..1150).contains(&n), "{}: {n}", labels.classes()[class as usize]);
         }
     }
 
@@ -132,9 +121,7 @@ mod tests {
             let norm = v.iter().map(|x| x * x).sum::<f32>().sqrt();
             v.into_iter().map(|x| x / norm).collect::<Vec<f32>>()
         };
-        let bank: Vec<Vec<f32>> = (0..5000)
-            .map(|i| unit(data.train.pictures.picture(i)))
-            .collect();
+        let bank: Vec<Vec<f32>> = (0..5000).map(|i| unit(data.train.pictures.picture(i))).collect();
         let right = (0..300)
             .into_par_iter()
             .filter(|&i| {

@@ -169,12 +169,7 @@ mod tests {
 
     fn area(outline: Outline) -> f32 {
         let inside = (0..200 * 200)
-            .map(|i| {
-                (
-                    (i % 200) as f32 / 100.0 - 0.995,
-                    (i / 200) as f32 / 100.0 - 0.995,
-                )
-            })
+            .map(|i| ((i % 200) as f32 / 100.0 - 0.995, (i / 200) as f32 / 100.0 - 0.995))
             .filter(|&(x, y)| outline.distance(x, y) < 0.0);
         inside.count() as f32 / 10_000.0
     }
@@ -187,11 +182,7 @@ mod tests {
             for i in 0..=100 {
                 let t = i as f32 / 50.0 - 1.0;
                 for (x, y) in [(t, 1.02), (t, -1.02), (1.02, t), (-1.02, t)] {
-                    assert!(
-                        outline.distance(x, y) > 0.0,
-                        "{} at {x}, {y}",
-                        outline.name()
-                    );
+                    assert!(outline.distance(x, y) > 0.0, "{} at {x}, {y}", outline.name());
                 }
             }
         }
@@ -206,11 +197,7 @@ mod tests {
                     let (x, y) = (i as f32 / 50.0 - 1.0, j as f32 / 50.0 - 1.0);
                     let here = outline.distance(x, y);
                     for there in [outline.distance(x + 0.01, y), outline.distance(x, y + 0.01)] {
-                        assert!(
-                            (here - there).abs() < 0.0101,
-                            "{} at {x}, {y}",
-                            outline.name()
-                        );
+                        assert!((here - there).abs() < 0.0101, "{} at {x}, {y}", outline.name());
                     }
                 }
             }

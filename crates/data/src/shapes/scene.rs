@@ -90,12 +90,8 @@ impl Scene {
             centre: (between(-room, room, x), between(-room, room, y)),
             radius,
             turn: turned(between(-1.0, 1.0, angle)),
-            texture: [
-                Texture::Gradient,
-                Texture::Stripes,
-                Texture::Checks,
-                Texture::Blobs,
-            ][pick(4, texture)],
+            texture: [Texture::Gradient, Texture::Stripes, Texture::Checks, Texture::Blobs]
+                [pick(4, texture)],
             grain: (grain.0 * frequency, grain.1 * frequency),
             shift: shift * 2.0,
             corners,
@@ -107,11 +103,7 @@ impl Scene {
                     between(-0.12, 0.12, blue) + between(-0.06, 0.06, blue_step),
                 ),
             ],
-            fore: colour(
-                fore_luma,
-                between(-0.3, 0.3, fore_red),
-                between(-0.3, 0.3, fore_blue),
-            ),
+            fore: colour(fore_luma, between(-0.3, 0.3, fore_red), between(-0.3, 0.3, fore_blue)),
         }
     }
 

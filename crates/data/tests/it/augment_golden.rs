@@ -68,10 +68,7 @@ fn both_agree_with_torchvision() {
         naive::apply(&case.picture, size, size, &params, mean, std, &mut slow);
         for ((fast, slow), expected) in fast.iter().zip(&slow).zip(&case.expected) {
             let error = (fast - expected).abs().max((slow - expected).abs());
-            assert!(
-                error < 2e-5,
-                "case {number}: {fast}, {slow}, torchvision {expected}"
-            );
+            assert!(error < 2e-5, "case {number}: {fast}, {slow}, torchvision {expected}");
             worst = worst.max(error);
         }
     }

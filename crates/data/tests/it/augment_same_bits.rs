@@ -29,10 +29,7 @@ fn hash(how: &Augmentation, h: usize, w: usize) -> u64 {
 fn the_first_view_has_the_bits_it_always_had() {
     let usual = Augmentation::default();
     let flipped = Augmentation { flip: 0.5, ..usual };
-    let strip = Augmentation {
-        crop_scale: (1.0, 1.0),
-        ..flipped
-    };
+    let strip = Augmentation { crop_scale: (1.0, 1.0), ..flipped };
     let cases = [
         (usual, 32, 32),
         (flipped, 32, 32),

@@ -68,20 +68,14 @@ fn each_way_is_another() {
     let case = &golden.cases[0];
     let (of, other) = (case.squaring(), Squaring::from(case.size));
     assert!(differences(&case.made(other), &case.expected).1 > 1.0);
-    let bicubic = Squaring {
-        interpolation: Interpolation::Bicubic,
-        ..of
-    };
+    let bicubic = Squaring { interpolation: Interpolation::Bicubic, ..of };
     assert!(differences(&case.made(bicubic), &case.expected).1 > 0.4);
 }
 
 #[test]
 fn what_is_cut_out_must_be_there() {
     let picture = Picture::from_rgb(9, 7, vec![5; 9 * 7 * 3]).unwrap();
-    let by = Squaring {
-        resize: Resize::ShorterSide(15),
-        ..Squaring::from(16)
-    };
+    let by = Squaring { resize: Resize::ShorterSide(15), ..Squaring::from(16) };
     let mut out = vec![0; by.bytes()];
     assert!(picture.square_by(by, &mut out).is_err());
     assert!(picture.square_by(by, &mut []).is_err());

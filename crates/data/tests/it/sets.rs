@@ -65,10 +65,7 @@ fn is_plain(split: &Split, i: usize, class: u8, number: u8) {
 #[test]
 fn svhn_pixels_and_digits() {
     let data = load(&fixture("svhn"));
-    assert_eq!(
-        (data.name.as_str(), data.mean),
-        ("svhn", [0.4377, 0.4438, 0.4728])
-    );
+    assert_eq!((data.name.as_str(), data.mean), ("svhn", [0.4377, 0.4438, 0.4728]));
     let test = data.test.unwrap();
     assert_eq!((data.train.pictures.len(), test.pictures.len()), (4, 3));
     assert_eq!(labels(&data.train), [0, 7, 4, 1]);
@@ -78,11 +75,7 @@ fn svhn_pixels_and_digits() {
             for (at, &value) in split.pictures.picture(n).iter().enumerate() {
                 let (r, c, k) = (at / 96, at / 3 % 32, at % 3);
                 let expected = (f * 83 + n * 29 + k * 61 + r * 5 + c * 3) % 256;
-                assert_eq!(
-                    usize::from(value),
-                    expected,
-                    "file {f}, picture {n}, byte {at}"
-                );
+                assert_eq!(usize::from(value), expected, "file {f}, picture {n}, byte {at}");
             }
         }
     }
@@ -105,11 +98,7 @@ fn svhn_extra_is_only_for_those_who_ask() {
 
 #[test]
 fn svhn_limits_take_the_first_and_sizes_resize() {
-    let options = LoadOptions {
-        limit: Some(2),
-        size: Some(16),
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions { limit: Some(2), size: Some(16), ..LoadOptions::default() };
     let data = open(fixture("svhn").to_str().unwrap(), &options).unwrap();
     assert_eq!(labels(&data.train), [0, 7]);
     assert_eq!(data.train.pictures.width(), 16);
@@ -139,10 +128,7 @@ fn svhn_of_another_version_or_cut_or_swapped() {
 #[test]
 fn imagenet_flat_validation_has_the_classes_of_the_ground_truth() {
     let data = load(&fixture("imagenet"));
-    assert_eq!(
-        (data.name.as_str(), data.std),
-        ("imagenet", [0.229, 0.224, 0.225])
-    );
+    assert_eq!((data.name.as_str(), data.std), ("imagenet", [0.229, 0.224, 0.225]));
     let (train, test) = (&data.train, data.test.as_ref().unwrap());
     assert_eq!(train.pictures.width(), 224);
     let classes = train.labels.as_ref().unwrap().classes();
@@ -159,12 +145,8 @@ fn imagenet_flat_validation_has_the_classes_of_the_ground_truth() {
 fn imagenet_foldered_validation() {
     let dir = copy("imagenet");
     let val = dir.path().join("val");
-    for (number, synset) in [
-        (1, "n01440764"),
-        (2, "n02119789"),
-        (3, "n03000684"),
-        (4, "n02119789"),
-    ] {
+    for (number, synset) in [(1, "n01440764"), (2, "n02119789"), (3, "n03000684"), (4, "n02119789")]
+    {
         let name = format!("ILSVRC2012_val_{number:08}.JPEG");
         fs::create_dir_all(val.join(synset)).unwrap();
         fs::rename(val.join(&name), val.join(synset).join(&name)).unwrap();
@@ -179,10 +161,7 @@ fn imagenet_foldered_validation() {
     fs::rename(val.join("n03000684"), val.join("n09999999")).unwrap();
     says(
         &refusal(&spec),
-        &[
-            "val: expected the same class folders",
-            "n09999999 is here and not in train",
-        ],
+        &["val: expected the same class folders", "n09999999 is here and not in train"],
     );
     fs::remove_dir_all(val.join("n09999999")).unwrap();
     says(&refusal(&spec), &["n03000684 is in train and not here"]);
@@ -195,10 +174,7 @@ fn imagenet_without_its_kit_or_with_pictures_missing() {
     fs::remove_file(dir.path().join("val/ILSVRC2012_val_00000002.JPEG")).unwrap();
     says(
         &refused(dir.path()),
-        &[
-            "ground_truth.txt: names 4 pictures, of which 1 are not there",
-            "val_00000002.JPEG",
-        ],
+        &["ground_truth.txt: names 4 pictures, of which 1 are not there", "val_00000002.JPEG"],
     );
     fs::write(dir.path().join(truth), "2\n1\n77\n1\n").unwrap();
     says(
@@ -206,18 +182,9 @@ fn imagenet_without_its_kit_or_with_pictures_missing() {
         &["ground_truth.txt: line 3: expected a class number of meta.mat, found \"77\""],
     );
     fs::write(dir.path().join(truth), "2\n1\n").unwrap();
-    says(
-        &refused(dir.path()),
-        &[
-            "val_00000003.JPEG: expected",
-            "val_00000002.JPEG, as many as",
-        ],
-    );
+    says(&refused(dir.path()), &["val_00000003.JPEG: expected", "val_00000002.JPEG, as many as"]);
     fs::remove_dir_all(dir.path().join("ILSVRC2012_devkit_t12")).unwrap();
-    says(
-        &refused(dir.path()),
-        &["val", "unpack ILSVRC2012_devkit_t12.tar.gz"],
-    );
+    says(&refused(dir.path()), &["val", "unpack ILSVRC2012_devkit_t12.tar.gz"]);
 }
 
 #[test]
@@ -225,16 +192,10 @@ fn cub_by_its_lists() {
     for place in ["cub200", "cub200/CUB_200_2011"] {
         let data = load(&fixture(place));
         let test = data.test.unwrap();
-        assert_eq!(
-            (data.name.as_str(), data.train.pictures.height()),
-            ("cub200", 224)
-        );
+        assert_eq!((data.name.as_str(), data.train.pictures.height()), ("cub200", 224));
         assert_eq!(labels(&data.train), [0, 0, 1, 1, 2, 2]);
         assert_eq!(labels(&test), [0, 1, 2]);
-        assert_eq!(
-            test.labels.as_ref().unwrap().classes()[1],
-            "002.Laysan_Albatross"
-        );
+        assert_eq!(test.labels.as_ref().unwrap().classes()[1], "002.Laysan_Albatross");
         is_plain(&data.train, 3, 1, 2);
         is_plain(&test, 2, 2, 1);
     }
@@ -257,29 +218,20 @@ fn cub_lists_that_make_no_sense() {
     );
     says(
         &damage("train_test_split.txt", "9 1\n|"),
-        &[
-            "train_test_split.txt: expected a line for each of the 9 pictures",
-            "found 8",
-        ],
+        &["train_test_split.txt: expected a line for each of the 9 pictures", "found 8"],
     );
     says(
         &damage("image_class_labels.txt", "4 2|4 9"),
         &["image_class_labels.txt: line 4: expected a class from 1 to 3, found 9"],
     );
-    says(
-        &damage("image_class_labels.txt", "4 2|5 2"),
-        &["line 4: expected picture 4, found 5"],
-    );
+    says(&damage("image_class_labels.txt", "4 2|5 2"), &["line 4: expected picture 4, found 5"]);
     says(
         &damage("images.txt", "1 001|1 ../001"),
         &["images.txt: line 1", "leads out of the folder"],
     );
     says(
         &damage("images.txt", "_0001_0.jpg|_9999_0.jpg"),
-        &[
-            "images.txt: names 6 pictures, of which 1 are not there",
-            "_9999_0.jpg",
-        ],
+        &["images.txt: names 6 pictures, of which 1 are not there", "_9999_0.jpg"],
     );
 }
 
@@ -288,14 +240,8 @@ fn dogs_by_their_lists() {
     let data = load(&fixture("dogs"));
     let test = data.test.as_ref().unwrap();
     assert_eq!(data.name, "dogs");
-    assert_eq!(
-        (labels(&data.train), labels(test)),
-        (&[0, 0, 1, 1][..], &[0, 1][..])
-    );
-    assert_eq!(
-        data.train.labels.as_ref().unwrap().classes()[0],
-        "n02085620-Chihuahua"
-    );
+    assert_eq!((labels(&data.train), labels(test)), (&[0, 0, 1, 1][..], &[0, 1][..]));
+    assert_eq!(data.train.labels.as_ref().unwrap().classes()[0], "n02085620-Chihuahua");
     is_plain(&data.train, 3, 1, 1);
     is_plain(test, 0, 0, 2);
 
@@ -305,18 +251,8 @@ fn dogs_by_their_lists() {
         fs::rename(dir.path().join(list), dir.path().join("lists").join(list)).unwrap();
     }
     assert_eq!(load(dir.path()).train.names, data.train.names);
-    fs::remove_file(
-        dir.path()
-            .join("Images/n02085620-Chihuahua/n02085620_3.jpg"),
-    )
-    .unwrap();
-    says(
-        &refused(dir.path()),
-        &[
-            "test_list.mat: names 2 pictures, of which 1",
-            "n02085620_3.jpg",
-        ],
-    );
+    fs::remove_file(dir.path().join("Images/n02085620-Chihuahua/n02085620_3.jpg")).unwrap();
+    says(&refused(dir.path()), &["test_list.mat: names 2 pictures, of which 1", "n02085620_3.jpg"]);
     fs::remove_file(dir.path().join("lists/test_list.mat")).unwrap();
     says(&refused(dir.path()), &["test_list.mat is missing"]);
 }
@@ -330,10 +266,7 @@ fn a_name_with_a_place_that_holds_something_else() {
         ("imagenet", "n01440764"),
     ] {
         let place = fixture("mat").display().to_string();
-        says(
-            &refusal(&format!("{spec}:{place}")),
-            &["this is not", "expected", needs],
-        );
+        says(&refusal(&format!("{spec}:{place}")), &["this is not", "expected", needs]);
     }
 }
 
@@ -347,27 +280,13 @@ fn checks_count_and_name() {
     assert!(!whole.is_whole());
     // Nothing is wrong but how few there are.
     assert_eq!(whole.problems.len(), 1, "{:?}", whole.problems);
-    assert!(
-        whole.problems[0]
-            .what
-            .contains("expected 200 classes, found 3")
-    );
+    assert!(whole.problems[0].what.contains("expected 200 classes, found 3"));
 
     let images = dir.path().join("CUB_200_2011/images");
     fs::remove_file(images.join("002.Laysan_Albatross/Laysan_Albatross_0001_100.jpg")).unwrap();
-    fs::write(
-        images.join("003.Sooty_Albatross/Sooty_Albatross_0002_201.jpg"),
-        "no",
-    )
-    .unwrap();
+    fs::write(images.join("003.Sooty_Albatross/Sooty_Albatross_0002_201.jpg"), "no").unwrap();
     let boxes = dir.path().join("CUB_200_2011/bounding_boxes.txt");
-    fs::write(
-        &boxes,
-        fs::read_to_string(&boxes)
-            .unwrap()
-            .replacen("12.0", "wide", 1),
-    )
-    .unwrap();
+    fs::write(&boxes, fs::read_to_string(&boxes).unwrap().replacen("12.0", "wide", 1)).unwrap();
     let damaged = report(dir.path());
     assert_eq!((damaged.splits[0].found, damaged.splits[1].found), (5, 2));
     let said = format!("{:?}", damaged.problems);
@@ -384,10 +303,7 @@ fn checks_count_and_name() {
 
     for name in ["svhn", "imagenet", "dogs"] {
         let report = report(&fixture(name));
-        assert!(
-            !report.is_whole() && report.splits[0].found >= 4,
-            "{report:?}"
-        );
+        assert!(!report.is_whole() && report.splits[0].found >= 4, "{report:?}");
     }
     let cifar = report(&fixture("cifar-10-batches-py"));
     assert_eq!(cifar.problems.len(), 6, "each file is too short");

@@ -50,11 +50,7 @@ fn several_processes_find_what_one_finds() {
         assert_eq!(told, recall);
         assert_eq!(found.anchor_count(), whole.anchor_count());
         // The weights of the sample are each part's own.
-        let off = found
-            .entropy()
-            .iter()
-            .zip(whole.entropy())
-            .map(|(a, b)| (a - b).abs());
+        let off = found.entropy().iter().zip(whole.entropy()).map(|(a, b)| (a - b).abs());
         assert!(off.fold(0.0, f32::max) < 0.1, "{ranks} ranks");
     }
 }

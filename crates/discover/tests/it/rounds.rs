@@ -19,10 +19,7 @@ fn unit_rows(seed: u64, rows: usize, dim: usize) -> Vec<f32> {
 /// Eq. 2: p_ij.
 fn probabilities(feature: &[f32], bank: &[f32]) -> Vec<f64> {
     let similarity = |row: &[f32]| -> f64 {
-        let products = feature
-            .iter()
-            .zip(row)
-            .map(|(a, b)| f64::from(*a) * f64::from(*b));
+        let products = feature.iter().zip(row).map(|(a, b)| f64::from(*a) * f64::from(*b));
         products.sum::<f64>()
     };
     let e: Vec<f64> = (bank.chunks_exact(feature.len()))
@@ -81,11 +78,7 @@ fn a_round_follows_the_equations() {
     let mut gradient = device.zeros(features.len()).unwrap();
     let features = device.upload(&features).unwrap();
     let mut stream = device.stream().unwrap();
-    let loss = Loss {
-        rows: &mut rows,
-        gradient: &mut gradient,
-        weight: 1.0,
-    };
+    let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 1.0 };
     neighbourhood_loss(&mut stream, &features, &bank, TAU, &positives, &items, loss).unwrap();
     let losses = device.download(&rows).unwrap();
     for (got, expected) in losses.iter().zip(&expected) {
@@ -110,10 +103,7 @@ fn clusters_find_themselves() {
     let found = Neighbourhoods::discover(&device, &bank, 5, TAU, 1.0, &|_| {}).unwrap();
     for i in 0..found.len() {
         let of = found.neighbours_of(i);
-        assert!(
-            of.iter().all(|j| *j as usize % clusters == i % clusters),
-            "{i}: {of:?}"
-        );
+        assert!(of.iter().all(|j| *j as usize % clusters == i % clusters), "{i}: {of:?}");
     }
 }
 

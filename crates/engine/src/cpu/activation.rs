@@ -21,12 +21,7 @@ pub(super) fn backward(f: Activation, y: &[f32], dy: &[f32], accumulate: bool, d
     let tasks = dx.par_chunks_mut(TASK).zip(given);
     tasks.for_each(|(dx, (y, dy))| match f {
         Activation::LeakyRelu(leak) => {
-            through(
-                [y, dy],
-                accumulate,
-                dx,
-                |y| if y > 0.0 { 1.0 } else { leak },
-            )
+            through([y, dy], accumulate, dx, |y| if y > 0.0 { 1.0 } else { leak })
         }
         Activation::Tanh => through([y, dy], accumulate, dx, |y| 1.0 - y * y),
     });

@@ -9,9 +9,7 @@ pub(super) struct Arena {
 
 impl Arena {
     pub(super) fn new(len: usize) -> Self {
-        Arena {
-            values: vec![0.0; len],
-        }
+        Arena { values: vec![0.0; len] }
     }
 
     pub(super) fn len(&self) -> usize {

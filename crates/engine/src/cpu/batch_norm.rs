@@ -106,10 +106,7 @@ impl Repeated {
         for values in values.chunks_exact_mut(channels.len()).take(times) {
             values.copy_from_slice(channels);
         }
-        Repeated {
-            values,
-            len: times * channels.len(),
-        }
+        Repeated { values, len: times * channels.len() }
     }
 
     /// Those, or the channels themselves where they are many.
@@ -290,12 +287,7 @@ pub(super) fn backward_values(
         k2[ch] = k1[ch] * dbeta[ch] / rows;
         k3[ch] = k1[ch] * dgamma[ch] * saved.inverse_std[ch] / rows;
     }
-    let k = Coefficients {
-        k1,
-        k2,
-        k3,
-        mean: saved.mean,
-    };
+    let k = Coefficients { k1, k2, k3, mean: saved.mean };
     let len = task_len(channels);
     let part = |task: usize, n: usize| {
         let y = saved.y.map(|y| &y[task * len..][..n]);
@@ -306,15 +298,15 @@ pub(super) fn backward_values(
             let (c, y) = part(task, dy.len());
             task_values(arch, k, c, y, dy);
         }),
-        Some((dresidual, accumulate)) => dy
-            .par_chunks_mut(len)
-            .zip(dresidual.par_chunks_mut(len))
-            .enumerate()
-            .for_each(|(task, (dy, dr))| {
-                let (c, y) = part(task, dy.len());
-                super::elementwise::mask_and_copy(arch, y, dy, accumulate, dr);
-                task_values(arch, k, c, y, dy);
-            }),
+        Some((dresidual, accumulate)) => {
+            dy.par_chunks_mut(len).zip(dresidual.par_chunks_mut(len)).enumerate().for_each(
+                |(task, (dy, dr))| {
+                    let (c, y) = part(task, dy.len());
+                    super::elementwise::mask_and_copy(arch, y, dy, accumulate, dr);
+                    task_values(arch, k, c, y, dy);
+                },
+            )
+        }
     }
 }
 

@@ -79,10 +79,7 @@ impl TapPairs {
             }
         }
         before.push(pairs.len());
-        TapPairs {
-            pairs: PairList::new(pairs),
-            before,
-        }
+        TapPairs { pairs: PairList::new(pairs), before }
     }
 
     fn of_block(&self, block: usize) -> Pairs<'_> {
@@ -216,24 +213,14 @@ impl Conv {
         dx: &mut [f32],
     ) {
         let pictures = (ROWS_PER_TASK / self.input.pixels()).max(1);
-        dx.par_chunks_mut(pictures * self.input.len())
-            .enumerate()
-            .for_each(|(task, dx)| {
-                if let Some([_, tiles]) = &self.winograd {
-                    return tiles.convolve(arch, dy, packed, task * pictures, accumulate, dx);
-                }
-                for class in &self.classes {
-                    self.input_gradient_class(
-                        arch,
-                        dy,
-                        packed,
-                        accumulate,
-                        task * pictures,
-                        class,
-                        dx,
-                    );
-                }
-            });
+        dx.par_chunks_mut(pictures * self.input.len()).enumerate().for_each(|(task, dx)| {
+            if let Some([_, tiles]) = &self.winograd {
+                return tiles.convolve(arch, dy, packed, task * pictures, accumulate, dx);
+            }
+            for class in &self.classes {
+                self.input_gradient_class(arch, dy, packed, accumulate, task * pictures, class, dx);
+            }
+        });
     }
 
     fn input_gradient_class(
@@ -271,11 +258,7 @@ impl Conv {
     }
 
     fn splits(&self, batch: usize) -> usize {
-        if self.weights() <= SPLIT_LIMIT {
-            batch.min(SPLITS)
-        } else {
-            1
-        }
+        if self.weights() <= SPLIT_LIMIT { batch.min(SPLITS) } else { 1 }
     }
 
     /// Scratch values needed by [`Conv::weight_gradient`].
@@ -305,24 +288,12 @@ impl Conv {
         let splits = self.splits(batch);
         if splits == 1 {
             let c = self.input.channels;
-            let group = if c.is_multiple_of(CHANNELS_PER_TASK) {
-                CHANNELS_PER_TASK
-            } else {
-                c
-            };
+            let group = if c.is_multiple_of(CHANNELS_PER_TASK) { CHANNELS_PER_TASK } else { c };
             let tasks = dw.par_chunks_mut(group * self.output.channels);
             tasks.enumerate().for_each(|(g, dw)| {
                 dw.fill(0.0);
                 let first = g * group;
-                self.add_products(
-                    arch,
-                    x,
-                    dy,
-                    0..batch,
-                    first / c..first / c + 1,
-                    first % c,
-                    dw,
-                );
+                self.add_products(arch, x, dy, 0..batch, first / c..first / c + 1, first % c, dw);
             });
             return;
         }
@@ -350,10 +321,8 @@ impl Conv {
         let (places, n) = (self.output.pixels(), self.output.channels);
         let tap_len = dw.len() / taps.len();
         // Blocks of some places, of several pictures where one has fewer.
-        let (together, blocks) = (
-            (PLACES_PER_BLOCK / places).max(1),
-            places.div_ceil(PLACES_PER_BLOCK),
-        );
+        let (together, blocks) =
+            ((PLACES_PER_BLOCK / places).max(1), places.div_ceil(PLACES_PER_BLOCK));
         for first in pictures.clone().step_by(together) {
             let x = &x[first * self.input.len() + channel..];
             let dy = &dy[first * self.output.len()..];
@@ -404,14 +373,13 @@ fn pack_parallel(
     packed: &mut [f32],
 ) {
     let width = gemm::panel_width(arch);
-    packed[..gemm::packed_len(depth, n, width)]
-        .par_chunks_mut(depth * width)
-        .enumerate()
-        .for_each(|(panel, out)| {
+    packed[..gemm::packed_len(depth, n, width)].par_chunks_mut(depth * width).enumerate().for_each(
+        |(panel, out)| {
             let n0 = panel * width;
             let columns = width.min(n - n0);
             gemm::pack(b, depth, columns, step, width, |k| row(k) + n0 * step, out);
-        });
+        },
+    );
 }
 
 /// Winograd's tiles, forwards and backwards, for 3×3 kernels of stride 1 over whole vectors of
@@ -463,11 +431,7 @@ fn classes(input: Shape, output: Shape, window: Window) -> Vec<Class> {
                 }));
             }
         }
-        classes.push(Class {
-            taps,
-            places,
-            table: Offsets::new(table),
-        });
+        classes.push(Class { taps, places, table: Offsets::new(table) });
     }
     classes
 }

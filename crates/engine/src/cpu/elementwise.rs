@@ -47,13 +47,10 @@ pub(super) fn pass_gradient(
     accumulate: bool,
     out: &mut [f32],
 ) {
-    out.par_chunks_mut(TASK)
-        .zip(dy.par_chunks(TASK))
-        .enumerate()
-        .for_each(|(task, (out, dy))| {
-            let y = y.map(|y| &y[task * TASK..][..dy.len()]);
-            mask_and_copy(arch, y, dy, accumulate, out);
-        });
+    out.par_chunks_mut(TASK).zip(dy.par_chunks(TASK)).enumerate().for_each(|(task, (out, dy))| {
+        let y = y.map(|y| &y[task * TASK..][..dy.len()]);
+        mask_and_copy(arch, y, dy, accumulate, out);
+    });
 }
 
 /// dy is zeroed where y is not positive.
@@ -164,11 +161,7 @@ pub(super) fn dropout(
             let draws = Draws::new(key.seed, Stream::Dropout, step % (1 << 20), block);
             let words = draws.block(key.block());
             for ((y, x), word) in y.iter_mut().zip(x).zip(words) {
-                let value = if unit(word) < p {
-                    x * 0.0 + 0.0
-                } else {
-                    x * scale
-                };
+                let value = if unit(word) < p { x * 0.0 + 0.0 } else { x * scale };
                 *y = if accumulate { *y + value } else { value };
             }
         }
@@ -185,9 +178,7 @@ pub(super) fn channels(
     y: &mut [f32],
 ) {
     let places = TASK.div_ceil(to);
-    let tasks = y
-        .par_chunks_mut(places * to)
-        .zip(x.par_chunks(places * from));
+    let tasks = y.par_chunks_mut(places * to).zip(x.par_chunks(places * from));
     // Those of y that x has.
     let begin = (-first).clamp(0, to as isize) as usize;
     let end = (from as isize - first).clamp(begin as isize, to as isize) as usize;

@@ -22,13 +22,7 @@ pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let r = simd.mul_add_e_f32s(n, simd.splat_f32s(2.121_944_4e-4), r);
     // Cephes' expf: e^r = 1 + r + r²·p(r).
     let mut p = simd.splat_f32s(1.987_569_1e-4);
-    for c in [
-        1.398_2e-3,
-        8.333_452e-3,
-        4.166_579_6e-2,
-        1.666_666_5e-1,
-        0.5,
-    ] {
+    for c in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
         p = simd.mul_add_e_f32s(p, r, simd.splat_f32s(c));
     }
     let r_plus_one = simd.add_f32s(r, simd.splat_f32s(1.0));
@@ -68,9 +62,8 @@ mod tests {
 
     #[test]
     fn within_two_ulp_of_f64() {
-        let x: Vec<f32> = (0..1_000_003)
-            .map(|i| -87.3 + i as f32 * (175.3 / 1_000_003.0))
-            .collect();
+        let x: Vec<f32> =
+            (0..1_000_003).map(|i| -87.3 + i as f32 * (175.3 / 1_000_003.0)).collect();
         for level in SimdLevel::available() {
             let worst = (x.iter().zip(exp_of(level, &x)))
                 .map(|(x, y)| {

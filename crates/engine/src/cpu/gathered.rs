@@ -73,8 +73,7 @@ impl Gathered {
         let each = self.items.len() / communicator.ranks();
         let row_of = |row: usize| (row / rows * each + row % rows % each) as u32;
         self.row_of.clear();
-        self.row_of
-            .extend((0..communicator.ranks() * rows).map(row_of));
+        self.row_of.extend((0..communicator.ranks() * rows).map(row_of));
         Ok(())
     }
 

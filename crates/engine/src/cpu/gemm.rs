@@ -59,9 +59,8 @@ pub(crate) fn pack(
     row: impl Fn(usize) -> usize,
     out: &mut [f32],
 ) {
-    for (panel, out) in out[..packed_len(depth, n, width)]
-        .chunks_exact_mut(depth * width)
-        .enumerate()
+    for (panel, out) in
+        out[..packed_len(depth, n, width)].chunks_exact_mut(depth * width).enumerate()
     {
         let n0 = panel * width;
         let columns = width.min(n - n0);
@@ -209,11 +208,7 @@ fn store<S: Simd, const NV: usize>(simd: S, acc: &[S::f32s; NV], accumulate: boo
         return;
     }
     for (acc, c) in acc.iter().zip(c.chunks_mut(S::F32_LANES)) {
-        let value = if accumulate {
-            simd.add_f32s(*acc, simd.partial_load_f32s(c))
-        } else {
-            *acc
-        };
+        let value = if accumulate { simd.add_f32s(*acc, simd.partial_load_f32s(c)) } else { *acc };
         simd.partial_store_f32s(c, value);
     }
 }

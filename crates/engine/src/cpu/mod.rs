@@ -64,11 +64,7 @@ impl Cpu {
             .thread_name(|i| format!("anchorhood-{i}"))
             .build()
             .expect("the system gives threads");
-        Some(Cpu {
-            pool: Arc::new(pool),
-            level,
-            arch,
-        })
+        Some(Cpu { pool: Arc::new(pool), level, arch })
     }
 
     /// Threads in the pool.
@@ -131,12 +127,7 @@ impl Backend for Cpu {
 
     fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
         let copy = positives.clone();
-        Ok(DevicePositives::new(
-            positives.len(),
-            positives.most(),
-            keys,
-            copy,
-        ))
+        Ok(DevicePositives::new(positives.len(), positives.most(), keys, copy))
     }
 
     fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>> {

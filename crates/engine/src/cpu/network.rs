@@ -153,14 +153,7 @@ impl CpuNetwork {
                 0 => vec![],
                 _ => graph.nodes().iter().map(statistics).collect(),
             },
-            gradients: vec![
-                0.0;
-                if pass == 0 {
-                    0
-                } else {
-                    parameters.weights.len()
-                }
-            ],
+            gradients: vec![0.0; if pass == 0 { 0 } else { parameters.weights.len() }],
         };
         let state = State {
             arch,
@@ -183,11 +176,7 @@ impl CpuNetwork {
             communicator: Communicator::single(),
             sync_norm: options.sync_norm,
         };
-        Ok(CpuNetwork {
-            cpu: cpu.clone(),
-            graph: Arc::new(graph.clone()),
-            state,
-        })
+        Ok(CpuNetwork { cpu: cpu.clone(), graph: Arc::new(graph.clone()), state })
     }
 }
 
@@ -346,21 +335,13 @@ impl NetworkBackend for CpuNetwork {
             state.arena.write(input).copy_from_slice(pixels);
             walk::forwards(state, graph, Pass::Infer(count))
         })?;
-        output.copy_from_slice(
-            state
-                .arena
-                .read(state.inference.value[node.index()].head(len)),
-        );
+        output.copy_from_slice(state.arena.read(state.inference.value[node.index()].head(len)));
         Ok(())
     }
 
     fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
         let s = &self.state;
-        let plan = if s.last_was_training {
-            &s.training
-        } else {
-            &s.inference
-        };
+        let plan = if s.last_was_training { &s.training } else { &s.inference };
         let slot = plan.kept(&self.graph, node, count)?;
         Ok(s.arena.read(slot.range()).to_vec())
     }
@@ -487,11 +468,5 @@ fn norm_partials(graph: &Graph, convs: &[Option<Conv>], batch: usize) -> usize {
         let task = conv.as_ref().map_or(task, |c| task.min(c.task_len()));
         Some(len.div_ceil(task) * 2 * channels)
     };
-    graph
-        .nodes()
-        .iter()
-        .zip(convs)
-        .filter_map(need)
-        .max()
-        .unwrap_or(0)
+    graph.nodes().iter().zip(convs).filter_map(need).max().unwrap_or(0)
 }

@@ -35,11 +35,7 @@ pub(super) fn backward(
         let at = row * dim..(row + 1) * dim;
         let (x, y, dy) = (&x[at.clone()], &y[at.clone()], &dy[at]);
         let norm = norm(x);
-        let along: f64 = y
-            .iter()
-            .zip(dy)
-            .map(|(y, d)| f64::from(*y) * f64::from(*d))
-            .sum();
+        let along: f64 = y.iter().zip(dy).map(|(y, d)| f64::from(*y) * f64::from(*d)).sum();
         let along = along as f32;
         for ((dx, y), dy) in dx.iter_mut().zip(y).zip(dy) {
             *dx = if accumulate { *dx } else { 0.0 } + (dy - y * along) / norm;

@@ -46,11 +46,7 @@ impl Update {
             }
         }
         let most = runs.iter().map(|(range, _)| range.len().div_ceil(TASK));
-        Update {
-            optimiser,
-            squares: vec![[0.0; 2]; most.max().unwrap_or(0)],
-            tensors: runs,
-        }
+        Update { optimiser, squares: vec![[0.0; 2]; most.max().unwrap_or(0)], tensors: runs }
     }
 
     /// How weights move.
@@ -76,18 +72,9 @@ impl Update {
             let (weights, gradients) = (&mut weights[range.clone()], &gradients[range.clone()]);
             let norms = match optimiser.needs_norms(group) {
                 true => norms(arch, weights, gradients, &mut self.squares),
-                false => Norms {
-                    weights: 0.0,
-                    gradient: 0.0,
-                },
+                false => Norms { weights: 0.0, gradient: 0.0 },
             };
-            let step = Step {
-                optimiser,
-                rate,
-                number,
-                group: *group,
-                norms,
-            };
+            let step = Step { optimiser, rate, number, group: *group, norms };
             let first = &mut first[range.clone()];
             let second = match optimiser.slots() > 1 {
                 true => &mut second[range.clone()],
@@ -144,10 +131,7 @@ fn norms(arch: Arch, weights: &[f32], gradient: &[f32], squares: &mut [[f64; 2]]
         .zip(weights.par_chunks(TASK).zip(gradient.par_chunks(TASK)))
         .for_each(|(squares, (w, g))| task(arch, w, g, squares));
     let norm = |which: usize| squares.iter().map(|s| s[which]).sum::<f64>().sqrt();
-    Norms {
-        weights: norm(0),
-        gradient: norm(1),
-    }
+    Norms { weights: norm(0), gradient: norm(1) }
 }
 
 /// The exponential moving average: target ← m · target + (1 − m) · source.

@@ -113,14 +113,7 @@ impl Parameters {
     pub(super) fn update(&mut self, arch: Arch, rate: f32, number: u64) {
         let [first, second] = &mut self.slots;
         let weights = &mut self.weights;
-        self.update.run(
-            arch,
-            rate,
-            number,
-            weights,
-            [first, second],
-            &self.gradients,
-        );
+        self.update.run(arch, rate, number, weights, [first, second], &self.gradients);
     }
 
     /// What passes have done to the statistics is kept, or undone where the step has failed.
@@ -161,9 +154,7 @@ impl Parameters {
 
     fn outside(&self, place: &CpuPlace, inner: &[f32]) -> Vec<f32> {
         match place.matrix {
-            Some(dims) => (0..inner.len())
-                .map(|k| inner[inner_index(dims, k)])
-                .collect(),
+            Some(dims) => (0..inner.len()).map(|k| inner[inner_index(dims, k)]).collect(),
             None => inner.to_vec(),
         }
     }

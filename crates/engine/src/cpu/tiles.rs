@@ -19,28 +19,20 @@ pub(super) fn tiles(
     let one = of.size * of.size * of.channels;
     let pictures = labels.par_iter_mut().zip(pixels.par_chunks(one));
     let rows = to.par_chunks_mut(of.tiles * one);
-    pictures
-        .zip(rows)
-        .enumerate()
-        .for_each(|(b, ((label, picture), to))| {
-            let draws = Draws::new(
-                of.seed,
-                Stream::Puzzle,
-                step % (1 << 20),
-                (first + b) as u64,
-            );
-            let class = below(draws.block(0)[0], places.len() / of.tiles);
-            *label = class as u32;
-            let places = &places[class * of.tiles..][..of.tiles];
-            for (t, (place, to)) in places.iter().zip(to.chunks_exact_mut(one)).enumerate() {
-                let (place, room) = (*place as usize, of.room());
-                let words = draws.block(1 + t as u32);
-                let top = place / (room + 1) + below(words[0], of.jitter + 1);
-                let left = place % (room + 1) + below(words[1], of.jitter + 1);
-                let begin = (top * of.size + left) * of.channels;
-                enlarge(of, &picture[begin..], to);
-            }
-        });
+    pictures.zip(rows).enumerate().for_each(|(b, ((label, picture), to))| {
+        let draws = Draws::new(of.seed, Stream::Puzzle, step % (1 << 20), (first + b) as u64);
+        let class = below(draws.block(0)[0], places.len() / of.tiles);
+        *label = class as u32;
+        let places = &places[class * of.tiles..][..of.tiles];
+        for (t, (place, to)) in places.iter().zip(to.chunks_exact_mut(one)).enumerate() {
+            let (place, room) = (*place as usize, of.room());
+            let words = draws.block(1 + t as u32);
+            let top = place / (room + 1) + below(words[0], of.jitter + 1);
+            let left = place % (room + 1) + below(words[1], of.jitter + 1);
+            let begin = (top * of.size + left) * of.channels;
+            enlarge(of, &picture[begin..], to);
+        }
+    });
 }
 
 /// A draw as a number below another.

@@ -88,11 +88,7 @@ pub(super) struct Tiles {
 impl Tiles {
     pub(super) fn new(from: Shape, to: Shape, padding: [usize; 2]) -> Self {
         let offset = |s: Shape, y: usize, x: usize| {
-            if y < s.height && x < s.width {
-                ((y * s.width + x) * s.channels) as i32
-            } else {
-                -1
-            }
+            if y < s.height && x < s.width { ((y * s.width + x) * s.channels) as i32 } else { -1 }
         };
         let corners = (0..to.height)
             .step_by(OUT)
@@ -108,11 +104,7 @@ impl Tiles {
                 inside: input.iter().all(|at| *at >= 0),
             }
         };
-        Tiles {
-            from,
-            to,
-            tiles: corners.map(tile).collect(),
-        }
+        Tiles { from, to, tiles: corners.map(tile).collect() }
     }
 
     fn count(&self) -> usize {
@@ -159,13 +151,7 @@ impl Tiles {
             let (v, m) = work.split_at_mut(places_len(block, c));
             for start in (0..tiles).step_by(block) {
                 let used = block.min(tiles - start);
-                arch.dispatch(InputTransform {
-                    tiles: self,
-                    x,
-                    start,
-                    used,
-                    v,
-                });
+                arch.dispatch(InputTransform { tiles: self, x, start, used, v });
                 for n0 in (0..n).step_by(width) {
                     let columns = width.min(n - n0);
                     let op = Products {

@@ -91,11 +91,7 @@ impl Tuned {
     }
 
     fn by(task: Task, by: By) -> Result<Tuned> {
-        Ok(Tuned {
-            task,
-            descriptors: Descriptors::new(&task.problem)?,
-            by,
-        })
+        Ok(Tuned { task, descriptors: Descriptors::new(&task.problem)?, by })
     }
 
     fn choice(&self) -> Choice {
@@ -135,9 +131,7 @@ impl Tuned {
             if !measured {
                 return Ok(Some(way));
             }
-            let limit = best
-                .as_ref()
-                .map_or(f32::INFINITY, |(least, _)| 1.3 * least);
+            let limit = best.as_ref().map_or(f32::INFINITY, |(least, _)| 1.3 * least);
             let time = way.time(cuda, &call, limit)?;
             if best.as_ref().is_none_or(|(least, _)| time < *least) {
                 best = Some((time, way));
@@ -155,10 +149,7 @@ impl Tuned {
         scratch.reserve(cuda, self.workspace(), "a convolution's working memory")?;
         let workspace = scratch.pointer(cuda);
         let call = Call { workspace, ..call };
-        Ok(self
-            .run(&*cuda.bound_stream()?, &call)
-            .is_ok()
-            .then_some(call))
+        Ok(self.run(&*cuda.bound_stream()?, &call).is_ok().then_some(call))
     }
 
     /// Milliseconds, without the host's part; what takes longer than `limit` is not measured
@@ -190,16 +181,10 @@ impl Tuned {
 
     /// Gives the work to a stream.
     pub(super) fn run(&self, stream: &BoundStream, call: &Call) -> Result<()> {
-        let Task {
-            direction,
-            accumulate,
-            ..
-        } = self.task;
+        let Task { direction, accumulate, .. } = self.task;
         match &self.by {
             By::Ours(_) => stream.kernels.stem(&self.task.problem, direction, call),
-            By::Algorithm(a) => stream
-                .cudnn
-                .run(&self.descriptors, direction, a, call, accumulate),
+            By::Algorithm(a) => stream.cudnn.run(&self.descriptors, direction, a, call, accumulate),
             By::Plan(plan) => plan.run(stream, direction, call),
         }
     }
@@ -208,6 +193,5 @@ impl Tuned {
 /// Our own way, if we have one.
 fn ours(stream: &BoundStream, task: &Task) -> Option<By> {
     let (k, direction) = (&stream.kernels, task.direction);
-    k.stem_does(&task.problem, direction)
-        .then(|| By::Ours(k.stem_workspace(direction)))
+    k.stem_does(&task.problem, direction).then(|| By::Ours(k.stem_workspace(direction)))
 }

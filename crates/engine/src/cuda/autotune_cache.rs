@@ -38,11 +38,7 @@ impl AutotuneCache {
         let file = format!("choices-{gpu}-cudnn{}", cudnn::version());
         let kept = cache::read(&file).and_then(|bytes| parse(&bytes));
         let made = kept.unwrap_or_default();
-        AutotuneCache {
-            file,
-            made,
-            saved: true,
-        }
+        AutotuneCache { file, made, saved: true }
     }
 
     /// What was chosen for a task, if it was met before, and cuDNN can have meant it.
@@ -125,11 +121,7 @@ mod tests {
     }
 
     fn cache(made: BTreeMap<String, Choice>) -> AutotuneCache {
-        AutotuneCache {
-            file: "choices".into(),
-            made,
-            saved: true,
-        }
+        AutotuneCache { file: "choices".into(), made, saved: true }
     }
 
     fn algorithm(number: u32, math: u32) -> Choice {
@@ -144,11 +136,9 @@ mod tests {
     /// Winograd's last of all.
     #[test]
     fn every_algorithm_is_read_as_it_was_written() {
-        for (direction, count) in [
-            (Direction::Forward, 8),
-            (Direction::InputGradient, 6),
-            (Direction::WeightGradient, 7),
-        ] {
+        for (direction, count) in
+            [(Direction::Forward, 8), (Direction::InputGradient, 6), (Direction::WeightGradient, 7)]
+        {
             assert_eq!(direction.algorithm_count(), count, "{direction:?}");
             let task = task(direction, false);
             for (number, math) in (0..count).flat_map(|n| (0..4).map(move |math| (n, math))) {
@@ -179,9 +169,7 @@ mod tests {
             (few, Choice::Ours),
         ];
         let mut given = cache(BTreeMap::new());
-        choices
-            .iter()
-            .for_each(|(task, choice)| given.set(task, *choice));
+        choices.iter().for_each(|(task, choice)| given.set(task, *choice));
         let read = cache(reread(&given.made));
         for (task, choice) in &choices {
             assert_eq!(read.get(task), Some(*choice));

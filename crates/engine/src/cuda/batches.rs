@@ -147,15 +147,8 @@ impl CudaBatches {
             return Err(Error::Plan("a view that is not made by the device".into()));
         };
         let cuda = &self.cuda;
-        let words = made.words(
-            cuda,
-            BatchForm {
-                view,
-                channels,
-                bf16,
-                ring: made.items.ring(),
-            },
-        )?;
+        let words =
+            made.words(cuda, BatchForm { view, channels, bf16, ring: made.items.ring() })?;
         let (indices, current) = (slice(cuda, &self.indices)?, stream.current());
         let (items, none, view) = (made.items.place(cuda), 0 as Pointer, view as u32);
         let mut arguments = [

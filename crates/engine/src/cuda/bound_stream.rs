@@ -73,20 +73,12 @@ pub(super) type Pending = VecDeque<(usize, CudaEvent)>;
 
 impl<'a> SideStream<'a> {
     pub(super) fn new(main: &'a BoundStream, side: &'a BoundStream) -> Self {
-        SideStream {
-            main,
-            side,
-            going_on: Pending::new(),
-        }
+        SideStream { main, side, going_on: Pending::new() }
     }
 
     /// Goes on waiting for what was left.
     pub(super) fn resume(main: &'a BoundStream, side: &'a BoundStream, going_on: Pending) -> Self {
-        SideStream {
-            main,
-            side,
-            going_on,
-        }
+        SideStream { main, side, going_on }
     }
 
     /// What is not waited for yet.

@@ -61,11 +61,7 @@ pub(super) fn source(stem: &str) -> Result<Text> {
     let found = SOURCES.iter().find(|(s, _)| *s == stem);
     let (stem, source) =
         found.ok_or_else(|| Error::Device(format!("there is no kernel file {stem}.cu")))?;
-    Ok(Text {
-        stem,
-        before: COMMON,
-        source,
-    })
+    Ok(Text { stem, before: COMMON, source })
 }
 
 /// NVRTC's name of a chip.
@@ -118,11 +114,7 @@ pub(super) fn cached<T>(
 
 /// Machine code of a kernel file.
 pub(super) fn compile(text: &Text, architecture: &str, precision: Precision) -> Result<Vec<u8>> {
-    let Text {
-        stem,
-        before,
-        source,
-    } = text;
+    let Text { stem, before, source } = text;
     let error =
         |what: &str| Error::Device(format!("compiling {stem}.cu for {architecture}: {what}"));
     let text = CString::new(format!("{before}\n#line 1 \"{stem}.cu\"\n{source}"))
@@ -203,11 +195,7 @@ mod tests {
             anchorhood_testing::skip(&format!("no NVRTC: {e}"));
             return;
         }
-        let text = Text {
-            stem: "broken",
-            before: COMMON,
-            source: "\n\nint x = y;",
-        };
+        let text = Text { stem: "broken", before: COMMON, source: "\n\nint x = y;" };
         let error = compile(&text, "sm_90", Precision::F32).unwrap_err();
         assert!(error.to_string().contains("broken.cu(3)"), "{error}");
     }

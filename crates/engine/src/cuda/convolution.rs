@@ -72,12 +72,7 @@ impl Convolution {
             direction,
             accumulate: direction == Direction::InputGradient && p.accumulate && dense.is_none(),
         };
-        let call = |first, second, result| Call {
-            first,
-            second,
-            result,
-            workspace: 0,
-        };
+        let call = |first, second, result| Call { first, second, result, workspace: 0 };
         let (x, w, y) = (p.x, p.w, p.y);
         let forward = Tuned::choose(cuda, task(Direction::Forward), call(x, w, y), scratch)?;
         let weights = task(Direction::WeightGradient);
@@ -119,12 +114,7 @@ impl Convolution {
             return k.direct_forward([x, w], shapes, p.window, p.batch, y);
         };
         let [x, workspace] = self.put_together(stream, x, workspace)?;
-        let call = Call {
-            first: x,
-            second: w,
-            result: y,
-            workspace,
-        };
+        let call = Call { first: x, second: w, result: y, workspace };
         way.run(stream, &call)
     }
 
@@ -140,9 +130,7 @@ impl Convolution {
         };
         let p = &self.problem;
         let shapes = [p.input, p.output];
-        stream
-            .kernels
-            .gather(x, shapes, p.window, p.batch, workspace)?;
+        stream.kernels.gather(x, shapes, p.window, p.batch, workspace)?;
         Ok([workspace, workspace + bytes as u64])
     }
 
@@ -166,12 +154,7 @@ impl Convolution {
                 dx,
             );
         };
-        let call = |result, workspace| Call {
-            first: w,
-            second: dy,
-            result,
-            workspace,
-        };
+        let call = |result, workspace| Call { first: w, second: dy, result, workspace };
         let Some(bytes) = self.gathered else {
             return way.run(stream, &call(dx, workspace));
         };
@@ -194,12 +177,7 @@ impl Convolution {
             return k.direct_weight_gradient([x, dy], shapes, p.window, p.batch, dw);
         };
         let [x, workspace] = self.put_together(stream, x, workspace)?;
-        let call = Call {
-            first: x,
-            second: dy,
-            result: dw,
-            workspace,
-        };
+        let call = Call { first: x, second: dy, result: dw, workspace };
         way.run(stream, &call)
     }
 }

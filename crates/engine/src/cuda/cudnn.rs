@@ -84,11 +84,7 @@ impl TryFrom<(u32, u32, usize)> for Algorithm {
             3 => MathType::CUDNN_FMA_MATH,
             _ => return Err("cuDNN has four kinds of arithmetic"),
         };
-        Ok(Algorithm {
-            number,
-            math,
-            workspace,
-        })
+        Ok(Algorithm { number, math, workspace })
     }
 }
 
@@ -162,12 +158,8 @@ impl Descriptors {
             Precision::Bf16 => DataType::CUDNN_DATA_BFLOAT16,
             Precision::Tf32 | Precision::F32 => DataType::CUDNN_DATA_FLOAT,
         };
-        let mut d = Descriptors {
-            x: null_mut(),
-            y: null_mut(),
-            w: null_mut(),
-            convolution: null_mut(),
-        };
+        let mut d =
+            Descriptors { x: null_mut(), y: null_mut(), w: null_mut(), convolution: null_mut() };
         let nhwc = Format::CUDNN_TENSOR_NHWC;
         let tensor = |s: Shape| [p.batch, s.channels, s.height, s.width].map(|v| v as i32);
         let ([xn, xc, xh, xw], [yn, yc, yh, yw]) = (tensor(p.input), tensor(p.output));
@@ -184,19 +176,11 @@ impl Descriptors {
             done(sys::cudnnCreateTensorDescriptor(&mut d.y))?;
             done(sys::cudnnCreateFilterDescriptor(&mut d.w))?;
             done(sys::cudnnCreateConvolutionDescriptor(&mut d.convolution))?;
-            done(sys::cudnnSetTensor4dDescriptor(
-                d.x, nhwc, data, xn, xc, xh, xw,
-            ))?;
-            done(sys::cudnnSetTensor4dDescriptor(
-                d.y, nhwc, data, yn, yc, yh, yw,
-            ))?;
-            done(sys::cudnnSetFilter4dDescriptor(
-                d.w, data, nhwc, yc, xc, kh, kw,
-            ))?;
+            done(sys::cudnnSetTensor4dDescriptor(d.x, nhwc, data, xn, xc, xh, xw))?;
+            done(sys::cudnnSetTensor4dDescriptor(d.y, nhwc, data, yn, yc, yh, yw))?;
+            done(sys::cudnnSetFilter4dDescriptor(d.w, data, nhwc, yc, xc, kh, kw))?;
             let c = d.convolution;
-            done(sys::cudnnSetConvolution2dDescriptor(
-                c, ph, pw, sh, sw, 1, 1, mode, float,
-            ))?;
+            done(sys::cudnnSetConvolution2dDescriptor(c, ph, pw, sh, sw, 1, 1, mode, float))?;
         }
         Ok(d)
     }

@@ -53,11 +53,7 @@ pub(super) struct Operation {
 impl Operation {
     /// A convolution in one direction; its result is written or, where `accumulate`, added to.
     pub(super) fn new(home: &Arc<BoundStream>, task: &Task) -> Result<Self> {
-        let Task {
-            problem: p,
-            direction,
-            accumulate,
-        } = *task;
+        let Task { problem: p, direction, accumulate } = *task;
         let data = match p.precision {
             Precision::Bf16 => DataType::CUDNN_DATA_BFLOAT16,
             Precision::Tf32 | Precision::F32 => DataType::CUDNN_DATA_FLOAT,
@@ -75,36 +71,15 @@ impl Operation {
         let c = &convolution;
         let two = |v: [usize; 2]| v.map(|v| v as i64);
         let float = [DataType::CUDNN_DATA_FLOAT];
-        c.set(
-            Name::CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
-            Type::CUDNN_TYPE_DATA_TYPE,
-            &float,
-        )?;
+        c.set(Name::CUDNN_ATTR_CONVOLUTION_COMP_TYPE, Type::CUDNN_TYPE_DATA_TYPE, &float)?;
         let mode = [Mode::CUDNN_CROSS_CORRELATION];
-        c.set(
-            Name::CUDNN_ATTR_CONVOLUTION_CONV_MODE,
-            Type::CUDNN_TYPE_CONVOLUTION_MODE,
-            &mode,
-        )?;
-        c.set(
-            Name::CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
-            Type::CUDNN_TYPE_INT64,
-            &[2_i64],
-        )?;
+        c.set(Name::CUDNN_ATTR_CONVOLUTION_CONV_MODE, Type::CUDNN_TYPE_CONVOLUTION_MODE, &mode)?;
+        c.set(Name::CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, Type::CUDNN_TYPE_INT64, &[2_i64])?;
         for (name, values) in [
             (Name::CUDNN_ATTR_CONVOLUTION_DILATIONS, [1, 1]),
-            (
-                Name::CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES,
-                two(p.window.stride),
-            ),
-            (
-                Name::CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS,
-                two(p.window.padding),
-            ),
-            (
-                Name::CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
-                two(p.window.padding),
-            ),
+            (Name::CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, two(p.window.stride)),
+            (Name::CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, two(p.window.padding)),
+            (Name::CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, two(p.window.padding)),
         ] {
             c.set(name, Type::CUDNN_TYPE_INT64, &values)?;
         }
@@ -122,11 +97,7 @@ impl Operation {
 
         let graph = Descriptor::new(Kind::CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)?;
         let handle = home.cudnn.lock();
-        graph.set(
-            Name::CUDNN_ATTR_OPERATIONGRAPH_HANDLE,
-            Type::CUDNN_TYPE_HANDLE,
-            &[handle.0],
-        )?;
+        graph.set(Name::CUDNN_ATTR_OPERATIONGRAPH_HANDLE, Type::CUDNN_TYPE_HANDLE, &[handle.0])?;
         let ops = [operation.0];
         let of_descriptors = Type::CUDNN_TYPE_BACKEND_DESCRIPTOR;
         graph.set(Name::CUDNN_ATTR_OPERATIONGRAPH_OPS, of_descriptors, &ops)?;
@@ -158,28 +129,16 @@ impl Operation {
         let heuristics = Descriptor::new(Kind::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
         let h = &heuristics;
         let of_descriptors = Type::CUDNN_TYPE_BACKEND_DESCRIPTOR;
-        h.set(
-            Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
-            of_descriptors,
-            &[self.graph.0],
-        )?;
+        h.set(Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, of_descriptors, &[self.graph.0])?;
         let mode = [Heuristic::CUDNN_HEUR_MODE_A];
-        h.set(
-            Name::CUDNN_ATTR_ENGINEHEUR_MODE,
-            Type::CUDNN_TYPE_HEUR_MODE,
-            &mode,
-        )?;
+        h.set(Name::CUDNN_ATTR_ENGINEHEUR_MODE, Type::CUDNN_TYPE_HEUR_MODE, &mode)?;
         let handle = self.home.cudnn.lock();
         h.finish()?;
         drop(handle);
         let empty = |_| Descriptor::new(Kind::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
         let mut found: Vec<Descriptor> = (0..MOST_PLANS).map(empty).collect::<Result<_>>()?;
         let mut places: Vec<_> = found.iter().map(|d| d.0).collect();
-        let count = h.get(
-            Name::CUDNN_ATTR_ENGINEHEUR_RESULTS,
-            of_descriptors,
-            &mut places,
-        )?;
+        let count = h.get(Name::CUDNN_ATTR_ENGINEHEUR_RESULTS, of_descriptors, &mut places)?;
         found.truncate(count);
         Ok(found)
     }
@@ -191,18 +150,10 @@ impl Operation {
         let plan = Descriptor::new(Kind::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR).ok()?;
         let handle = self.home.cudnn.lock();
         let made = plan
-            .set(
-                Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
-                Type::CUDNN_TYPE_HANDLE,
-                &[handle.0],
-            )
+            .set(Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Type::CUDNN_TYPE_HANDLE, &[handle.0])
             .and_then(|()| {
                 let name = Name::CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG;
-                plan.set(
-                    name,
-                    Type::CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                    &[configuration.0],
-                )
+                plan.set(name, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &[configuration.0])
             })
             .and_then(|()| plan.finish());
         drop(handle);
@@ -223,11 +174,7 @@ impl Operation {
     fn allows(&self, configuration: &Descriptor) -> Result<bool> {
         let engine = Descriptor::new(Kind::CUDNN_BACKEND_ENGINE_DESCRIPTOR)?;
         let of_descriptors = Type::CUDNN_TYPE_BACKEND_DESCRIPTOR;
-        configuration.get(
-            Name::CUDNN_ATTR_ENGINECFG_ENGINE,
-            of_descriptors,
-            &mut [engine.0],
-        )?;
+        configuration.get(Name::CUDNN_ATTR_ENGINECFG_ENGINE, of_descriptors, &mut [engine.0])?;
         let mut notes = [u32::MAX; 16];
         let name = Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE;
         engine.get(name, Type::CUDNN_TYPE_NUMERICAL_NOTE, &mut notes)?;
@@ -266,23 +213,11 @@ impl Plan {
         let pack = Descriptor::new(Kind::CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)?;
         let pointers = Type::CUDNN_TYPE_VOID_PTR;
         let places = [x, w, y].map(|p| p as *mut c_void);
-        pack.set(
-            Name::CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-            pointers,
-            &places,
-        )?;
+        pack.set(Name::CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers, &places)?;
         let uids = [1_i64, 2, 3];
-        pack.set(
-            Name::CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
-            Type::CUDNN_TYPE_INT64,
-            &uids,
-        )?;
+        pack.set(Name::CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, Type::CUDNN_TYPE_INT64, &uids)?;
         let workspace = [call.workspace as *mut c_void];
-        pack.set(
-            Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
-            pointers,
-            &workspace,
-        )?;
+        pack.set(Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE, pointers, &workspace)?;
         pack.finish()?;
         let handle = self.home.cudnn.lock();
         // A plan belongs to its handle, which serves whichever stream it is told to.
@@ -350,31 +285,11 @@ fn tensor(uid: i64, data: DataType, dims: [usize; 4]) -> Result<Descriptor> {
     let [_, c, h, w] = dims;
     let strides = [h * w * c, 1, w * c, c].map(|v| v as i64);
     let t = Descriptor::new(Kind::CUDNN_BACKEND_TENSOR_DESCRIPTOR)?;
-    t.set(
-        Name::CUDNN_ATTR_TENSOR_DATA_TYPE,
-        Type::CUDNN_TYPE_DATA_TYPE,
-        &[data],
-    )?;
-    t.set(
-        Name::CUDNN_ATTR_TENSOR_DIMENSIONS,
-        Type::CUDNN_TYPE_INT64,
-        &dims.map(|v| v as i64),
-    )?;
-    t.set(
-        Name::CUDNN_ATTR_TENSOR_STRIDES,
-        Type::CUDNN_TYPE_INT64,
-        &strides,
-    )?;
-    t.set(
-        Name::CUDNN_ATTR_TENSOR_UNIQUE_ID,
-        Type::CUDNN_TYPE_INT64,
-        &[uid],
-    )?;
-    t.set(
-        Name::CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT,
-        Type::CUDNN_TYPE_INT64,
-        &[16_i64],
-    )?;
+    t.set(Name::CUDNN_ATTR_TENSOR_DATA_TYPE, Type::CUDNN_TYPE_DATA_TYPE, &[data])?;
+    t.set(Name::CUDNN_ATTR_TENSOR_DIMENSIONS, Type::CUDNN_TYPE_INT64, &dims.map(|v| v as i64))?;
+    t.set(Name::CUDNN_ATTR_TENSOR_STRIDES, Type::CUDNN_TYPE_INT64, &strides)?;
+    t.set(Name::CUDNN_ATTR_TENSOR_UNIQUE_ID, Type::CUDNN_TYPE_INT64, &[uid])?;
+    t.set(Name::CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, Type::CUDNN_TYPE_INT64, &[16_i64])?;
     t.finish()?;
     Ok(t)
 }
@@ -416,9 +331,7 @@ impl Descriptor {
 
     fn finish(&self) -> Result<()> {
         // SAFETY: the descriptor was made by cuDNN.
-        check("finishing a descriptor", unsafe {
-            sys::cudnnBackendFinalize(self.0)
-        })
+        check("finishing a descriptor", unsafe { sys::cudnnBackendFinalize(self.0) })
     }
 }
 

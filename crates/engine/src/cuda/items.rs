@@ -63,9 +63,7 @@ impl Items {
         let piece = (PIECE / one.max(1)).max(1);
         let mut bytes = vec![];
         for first in (0..count).step_by(piece) {
-            let some: Vec<u32> = (first..count.min(first + piece))
-                .map(|i| i as u32)
-                .collect();
+            let some: Vec<u32> = (first..count.min(first + piece)).map(|i| i as u32).collect();
             bytes.resize(some.len() * one, 0);
             maker.fetch(&some, &mut bytes);
             let start = first * one;
@@ -156,11 +154,7 @@ mod tests {
         }
 
         fn kernel(&self) -> BatchKernel {
-            BatchKernel {
-                source: "",
-                name: "",
-                threads: 1,
-            }
+            BatchKernel { source: "", name: "", threads: 1 }
         }
 
         fn words(&self, _: BatchForm) -> Vec<u32> {

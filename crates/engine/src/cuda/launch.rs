@@ -180,16 +180,7 @@ impl Kernels {
         y: Pointer,
     ) -> Result<()> {
         let (n, from, to) = (places as u64, from as u32, to as u32);
-        launch!(
-            self.narrow_padded,
-            ones(places)?,
-            [BLOCK, 1],
-            x,
-            n,
-            from,
-            to,
-            y
-        )
+        launch!(self.narrow_padded, ones(places)?, [BLOCK, 1], x, n, from, to, y)
     }
 
     /// y = x, from activations to f32.
@@ -216,18 +207,7 @@ impl Kernels {
         y: Pointer,
     ) -> Result<()> {
         let (relu, c, n) = (i32::from(relu), channels as u32, len as u64);
-        launch!(
-            self.finish,
-            eights(len)?,
-            [BLOCK, 1],
-            x,
-            bias,
-            residual,
-            relu,
-            c,
-            n,
-            y
-        )
+        launch!(self.finish, eights(len)?, [BLOCK, 1], x, bias, residual, relu, c, n, y)
     }
 
     /// dx (+)= dy, where y > 0 if there is a y.
@@ -240,16 +220,7 @@ impl Kernels {
         dx: Pointer,
     ) -> Result<()> {
         let (add, n) = (i32::from(accumulate), len as u64);
-        launch!(
-            self.pass_gradient,
-            eights(len)?,
-            [BLOCK, 1],
-            y,
-            dy,
-            add,
-            n,
-            dx
-        )
+        launch!(self.pass_gradient, eights(len)?, [BLOCK, 1], y, dy, add, n, dx)
     }
 
     /// y = f(x).
@@ -261,16 +232,7 @@ impl Kernels {
         y: Pointer,
     ) -> Result<()> {
         let ((tanh, leak), n) = (words(f), len as u64);
-        launch!(
-            self.activation,
-            eights(len)?,
-            [BLOCK, 1],
-            x,
-            tanh,
-            leak,
-            n,
-            y
-        )
+        launch!(self.activation, eights(len)?, [BLOCK, 1], x, tanh, leak, n, y)
     }
 
     /// dx (+)= dy times the slope of f where its result is y.
@@ -304,20 +266,7 @@ impl Kernels {
         let (add, n) = (i32::from(accumulate), len as u64);
         // Tensors of so many other processes, as long as this one, come before it.
         let before = (rank * len.div_ceil(4)) as u64;
-        launch!(
-            self.dropout,
-            eights(len)?,
-            [BLOCK, 1],
-            x,
-            seed,
-            words,
-            step,
-            before,
-            p,
-            add,
-            n,
-            y
-        )
+        launch!(self.dropout, eights(len)?, [BLOCK, 1], x, seed, words, step, before, p, add, n, y)
     }
 
     /// Channel c of y (+)= channel c + `first` of x where there is one, else zero.
@@ -332,18 +281,7 @@ impl Kernels {
     ) -> Result<()> {
         let (grid, first, add, n) = (ones(len)?, first as i32, i32::from(accumulate), len as u64);
         let (from, to) = (from as u32, to as u32);
-        launch!(
-            self.channels,
-            grid,
-            [BLOCK, 1],
-            x,
-            from,
-            first,
-            to,
-            add,
-            n,
-            y
-        )
+        launch!(self.channels, grid, [BLOCK, 1], x, from, first, to, add, n, y)
     }
 
     /// y = Lab of x, normalised by mean and std.
@@ -368,18 +306,7 @@ impl Kernels {
         dx: Pointer,
     ) -> Result<()> {
         let (grid, add, n) = (ones(places)?, i32::from(accumulate), places as u64);
-        launch!(
-            self.lab_backward,
-            grid,
-            [BLOCK, 1],
-            x,
-            dy,
-            mean,
-            std,
-            add,
-            n,
-            dx
-        )
+        launch!(self.lab_backward, grid, [BLOCK, 1], x, dy, mean, std, add, n, dx)
     }
 
     pub(super) fn l2_normalise(
@@ -391,15 +318,7 @@ impl Kernels {
         wide: Pointer,
     ) -> Result<()> {
         let dim = dim as u32;
-        launch!(
-            self.l2_normalise,
-            [side_by_side(rows)?, 1],
-            [128, 1],
-            x,
-            dim,
-            y,
-            wide
-        )
+        launch!(self.l2_normalise, [side_by_side(rows)?, 1], [128, 1], x, dim, y, wide)
     }
 
     pub(super) fn l2_normalise_backward(

@@ -39,12 +39,8 @@ pub struct Found {
 
 impl Library {
     /// All that one process uses.
-    pub const ALL: [Library; 4] = [
-        Library::Driver,
-        Library::Nvrtc,
-        Library::CublasLt,
-        Library::Cudnn,
-    ];
+    pub const ALL: [Library; 4] =
+        [Library::Driver, Library::Nvrtc, Library::CublasLt, Library::Cudnn];
 
     /// File names, in the order in which the bindings try them.
     fn names(self) -> &'static [&'static str] {
@@ -76,10 +72,7 @@ impl Library {
             return Ok(found.clone());
         }
         let place = search(self).ok_or_else(|| self.missing())?;
-        let found = Found {
-            library: self,
-            place,
-        };
+        let found = Found { library: self, place };
         opened.push(found.clone());
         Ok(found)
     }
@@ -119,9 +112,7 @@ fn search(library: Library) -> Option<String> {
     if let Some(name) = by_name {
         return Some(mapped(name).unwrap_or_else(|| name.to_string()));
     }
-    let files = folders()
-        .iter()
-        .flat_map(|f| names.iter().map(|n| f.join(n)));
+    let files = folders().iter().flat_map(|f| names.iter().map(|n| f.join(n)));
     let mut there = files.filter(|file| file.exists());
     let file = there.find(|file| keep_open(file))?;
     Some(file.display().to_string())
@@ -137,11 +128,9 @@ fn mapped(name: &str) -> Option<String> {
     let stem = name.split(".so").next()?;
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let file = |line: &str| Some(line[line.find('/')?..].to_string());
-    maps.lines().filter_map(file).find(|f| {
-        f.rsplit('/')
-            .next()
-            .is_some_and(|f| f.starts_with(&format!("{stem}.so")))
-    })
+    maps.lines()
+        .filter_map(file)
+        .find(|f| f.rsplit('/').next().is_some_and(|f| f.starts_with(&format!("{stem}.so"))))
 }
 
 /// Folders to search beside the loader's own.
@@ -151,13 +140,9 @@ fn folders() -> &'static [PathBuf] {
         let homes = ["CUDA_HOME", "CUDA_PATH"].map(std::env::var_os);
         let homes = homes.into_iter().flatten().map(PathBuf::from);
         let usual = std::iter::once(PathBuf::from("/usr/local/cuda"));
-        let toolkit = homes.chain(usual).flat_map(|h| {
-            [
-                h.join("lib64"),
-                h.join("lib"),
-                h.join("targets/x86_64-linux/lib"),
-            ]
-        });
+        let toolkit = homes
+            .chain(usual)
+            .flat_map(|h| [h.join("lib64"), h.join("lib"), h.join("targets/x86_64-linux/lib")]);
         toolkit.chain(packaged()).filter(|f| f.is_dir()).collect()
     })
 }
@@ -165,9 +150,7 @@ fn folders() -> &'static [PathBuf] {
 /// The folders of pip's nvidia packages: `nvidia/*/lib` among the packages of every Python there
 /// is.
 fn packaged() -> Vec<PathBuf> {
-    let nvidia = python_packages()
-        .into_iter()
-        .map(|site| site.join("nvidia"));
+    let nvidia = python_packages().into_iter().map(|site| site.join("nvidia"));
     let packages = nvidia.flat_map(|folder| entries_beginning(&folder, ""));
     packages.map(|package| package.join("lib")).collect()
 }
@@ -179,12 +162,7 @@ mod tests {
     #[test]
     fn a_missing_library_is_named_with_its_packages() {
         let message = Library::Cudnn.missing().to_string();
-        for part in [
-            "cuDNN",
-            "libcudnn.so.9",
-            "apt: libcudnn9",
-            "pip: nvidia-cudnn",
-        ] {
+        for part in ["cuDNN", "libcudnn.so.9", "apt: libcudnn9", "pip: nvidia-cudnn"] {
             assert!(message.contains(part), "{message:?} lacks {part:?}");
         }
     }

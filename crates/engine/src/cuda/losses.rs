@@ -110,9 +110,7 @@ impl Losses {
         launch.arg(&tally);
         // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
         let launched = unsafe { launch.launch(blocks(batch)?) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("counting right guesses", e))
+        launched.map(drop).map_err(|e| failed("counting right guesses", e))
     }
 
     /// The number of the entry nearest to each row.
@@ -147,9 +145,7 @@ impl Losses {
         launch.arg(&step.current).arg(&step.flag);
         // SAFETY: as above.
         let launched = unsafe { launch.launch(blocks(1)?) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the loss of a step", e))
+        launched.map(drop).map_err(|e| failed("the loss of a step", e))
     }
 
     /// Writes weight · mean(losses) to one f64: a process's share of the step's loss.
@@ -166,9 +162,7 @@ impl Losses {
         launch.arg(&losses).arg(&count).arg(&weight).arg(&share);
         // SAFETY: as above.
         let launched = unsafe { launch.launch(blocks(1)?) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the loss of a step", e))
+        launched.map(drop).map_err(|e| failed("the loss of a step", e))
     }
 
     /// Adds all processes' shares, one f64, to the step's loss.
@@ -184,9 +178,7 @@ impl Losses {
         launch.arg(&capacity).arg(&step.current).arg(&step.flag);
         // SAFETY: as above.
         let launched = unsafe { launch.launch(blocks(1)?) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the loss of a step", e))
+        launched.map(drop).map_err(|e| failed("the loss of a step", e))
     }
 
     /// −cos(p, z) for each of `rows` rows, with the gradient of the predictions p alone.
@@ -224,9 +216,7 @@ impl Losses {
         launch.arg(&normalise).arg(&targets);
         // SAFETY: as above.
         let launched = unsafe { launch.launch(blocks((views * batch).div_ceil(ROWS))?) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the mean of other views", e))
+        launched.map(drop).map_err(|e| failed("the mean of other views", e))
     }
 
     /// `to[b] = from[indices[b]]`, rows of `dim`.
@@ -268,9 +258,7 @@ impl Losses {
         launch.arg(&distances).arg(&scale).arg(&gradient);
         // SAFETY: as above.
         let launched = unsafe { launch.launch(blocks((views * pictures).div_ceil(ROWS))?) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the counting loss's gradient", e))
+        launched.map(drop).map_err(|e| failed("the counting loss's gradient", e))
     }
 
     /// The mean squared difference of each of `rows` rows, with the gradient of `a` alone.
@@ -289,9 +277,7 @@ impl Losses {
         launch.arg(&losses).arg(&gradient);
         // SAFETY: as above.
         let launched = unsafe { launch.launch(blocks(rows.div_ceil(ROWS))?) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the mean squared error", e))
+        launched.map(drop).map_err(|e| failed("the mean squared error", e))
     }
 }
 

@@ -24,13 +24,7 @@ impl Cuda {
         slice.map_err(|e| match e.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
                 let (free, total) = self.stream().context().mem_get_info().unwrap_or((0, 0));
-                Error::Memory {
-                    what: what.into(),
-                    asked: bytes,
-                    free,
-                    total,
-                    fits: None,
-                }
+                Error::Memory { what: what.into(), asked: bytes, free, total, fits: None }
             }
             _ => failed(what, e),
         })
@@ -67,14 +61,9 @@ pub(super) fn batch_that_fits(
 
 /// Says how many rows of features would fit.
 pub(super) fn rows_that_fit(mut error: Error) -> Error {
-    if let Error::Memory {
-        asked, free, fits, ..
-    } = &mut error
-    {
+    if let Error::Memory { asked, free, fits, .. } = &mut error {
         let percent = *free as u128 * 90 / (*asked).max(1) as u128;
-        *fits = Some(Fits::Rows {
-            percent: percent.min(99) as u8,
-        });
+        *fits = Some(Fits::Rows { percent: percent.min(99) as u8 });
     }
     error
 }

@@ -88,12 +88,9 @@ impl Cuda {
         libraries::open_all()?;
         let stream = stream_of(ordinal)?;
         let context = stream.context().clone();
-        let (major, minor) = context
-            .compute_capability()
-            .map_err(|e| failed("asking for the chip", e))?;
-        let name = context
-            .name()
-            .map_err(|e| failed("asking for the GPU's name", e))?;
+        let (major, minor) =
+            context.compute_capability().map_err(|e| failed("asking for the chip", e))?;
+        let name = context.name().map_err(|e| failed("asking for the GPU's name", e))?;
         check_chip(&name, [major, minor])?;
         let shared = Shared {
             architecture: compile::architecture(major, minor),
@@ -108,20 +105,15 @@ impl Cuda {
             nccl: Mutex::new(None),
         };
         compile::fill_cache(&shared.architecture, precision);
-        Ok(Cuda {
-            shared: Arc::new(shared),
-        })
+        Ok(Cuda { shared: Arc::new(shared) })
     }
 
     /// Compiles a kernel that makes batches, for Hopper chips, with no GPU at hand; gives the size
     /// of its code.
     pub fn try_compile(kernel: &BatchKernel) -> Result<usize> {
         Library::Nvrtc.open()?;
-        let image = compile::compile(
-            &text_of(kernel),
-            &compile::architecture(9, 0),
-            Precision::Bf16,
-        )?;
+        let image =
+            compile::compile(&text_of(kernel), &compile::architecture(9, 0), Precision::Bf16)?;
         Ok(image.len())
     }
 
@@ -180,9 +172,7 @@ impl Cuda {
     pub(crate) fn multiprocessors(&self) -> Result<usize> {
         let which = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let count = self.shared.context.attribute(which);
-        count
-            .map(|c| c.max(1) as usize)
-            .map_err(|e| failed("counting multiprocessors", e))
+        count.map(|c| c.max(1) as usize).map_err(|e| failed("counting multiprocessors", e))
     }
 
     /// Whether a kernel may begin before the one before it has ended: from Hopper on, and not where
@@ -200,9 +190,7 @@ impl Cuda {
         use sys::CUdevice_attribute_enum as Attribute;
         let which = Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let bytes = self.shared.context.attribute(which);
-        bytes
-            .map(|b| b.max(0) as usize)
-            .map_err(|e| failed("asking for shared memory", e))
+        bytes.map(|b| b.max(0) as usize).map_err(|e| failed("asking for shared memory", e))
     }
 
     /// The stream all work of networks goes to.
@@ -388,11 +376,7 @@ fn stream_of(ordinal: usize) -> Result<Arc<CudaStream>> {
 
 /// A kernel that somebody else brings stands for itself.
 fn text_of(kernel: &BatchKernel) -> compile::Text {
-    compile::Text {
-        stem: kernel.name,
-        before: "",
-        source: kernel.source,
-    }
+    compile::Text { stem: kernel.name, before: "", source: kernel.source }
 }
 
 /// Kernels use instructions that came with Ampere.

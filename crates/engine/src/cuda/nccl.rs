@@ -143,18 +143,11 @@ impl Calls {
         let text = |words: *const c_char| match words.is_null() {
             true => String::new(),
             // SAFETY: NCCL's texts end, and outlive this.
-            false => unsafe { CStr::from_ptr(words) }
-                .to_string_lossy()
-                .trim()
-                .into(),
+            false => unsafe { CStr::from_ptr(words) }.to_string_lossy().trim().into(),
         };
         // SAFETY: any number is taken; a communicator that is not there may be asked about.
-        let (what, last) = unsafe {
-            (
-                text((self.error_string)(status)),
-                text((self.last_error)(comm)),
-            )
-        };
+        let (what, last) =
+            unsafe { (text((self.error_string)(status)), text((self.last_error)(comm))) };
         let more = match last.is_empty() {
             true => String::new(),
             false => format!(" ({last})"),
@@ -206,9 +199,7 @@ impl Nccl {
         }
         others.broadcast(&mut name, 0)?;
         let id = UniqueId(name.map(|b| b as c_char));
-        context
-            .bind_to_thread()
-            .map_err(|e| failed("an earlier error of the GPU", e))?;
+        context.bind_to_thread().map_err(|e| failed("an earlier error of the GPU", e))?;
         let mut comm = std::ptr::null_mut();
         let (rank, ranks) = (others.rank(), others.ranks());
         // SAFETY: there is room for the communicator; the device's context is this thread's.
@@ -253,15 +244,7 @@ impl Nccl {
         let at = values as *mut c_void;
         // SAFETY: the caller's pointer covers the values; here and below.
         let status = unsafe {
-            (self.calls.all_reduce)(
-                at,
-                at,
-                count,
-                kind as c_int,
-                SUM,
-                comm.0,
-                stream.cu_stream(),
-            )
+            (self.calls.all_reduce)(at, at, count, kind as c_int, SUM, comm.0, stream.cu_stream())
         };
         self.calls.check("ncclAllReduce", status, comm.0)
     }
@@ -306,8 +289,7 @@ impl Nccl {
     pub(super) fn grouped(&self, calls: impl FnOnce() -> Result<()>) -> Result<()> {
         // SAFETY: nothing is asked of it but to begin, and in any case to end.
         let begun = unsafe { (self.calls.group_start)() };
-        self.calls
-            .check("ncclGroupStart", begun, std::ptr::null_mut())?;
+        self.calls.check("ncclGroupStart", begun, std::ptr::null_mut())?;
         let made = calls();
         // SAFETY: as above.
         let ended = unsafe { (self.calls.group_end)() };
@@ -364,9 +346,6 @@ mod tests {
         let names = [(); 2].map(|()| calls.unique_id().unwrap().0);
         assert_ne!(names[0], names[1]);
         let said = calls.check("a call", 4, std::ptr::null_mut()).unwrap_err();
-        assert!(
-            said.to_string().contains("NCCL, a call: invalid argument"),
-            "{said}"
-        );
+        assert!(said.to_string().contains("NCCL, a call: invalid argument"), "{said}");
     }
 }

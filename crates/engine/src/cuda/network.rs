@@ -202,10 +202,7 @@ impl CudaNetwork {
         };
         state.choose_algorithms(graph)?;
         state.cut_buckets(graph);
-        Ok(CudaNetwork {
-            graph: Arc::new(graph.clone()),
-            state,
-        })
+        Ok(CudaNetwork { graph: Arc::new(graph.clone()), state })
     }
 
     /// A number that no other living network has.
@@ -220,10 +217,7 @@ impl CudaNetwork {
             return Ok(());
         }
         let (at, len) = self.state.parameters.statistics();
-        let cost = Cost {
-            flops: 0.0,
-            bytes: 4.0 * len as f64,
-        };
+        let cost = Cost { flops: 0.0, bytes: 4.0 * len as f64 };
         stream.part(Part::Communication, cost, ("statistics", at), |stream| {
             let [main, _] = stream.streams();
             match stream.together() {
@@ -317,9 +311,7 @@ impl State {
 
     fn bind(&self) -> Result<()> {
         let context = self.cuda.stream().context();
-        context
-            .bind_to_thread()
-            .map_err(|e| failed("an earlier error of the GPU", e))
+        context.bind_to_thread().map_err(|e| failed("an earlier error of the GPU", e))
     }
 
     fn kernels(&self) -> &Kernels {
@@ -430,10 +422,9 @@ impl State {
         let bytes = self.cuda.stream().clone_dtoh(&view);
         let bytes = bytes.map_err(|e| failed("reading activations", e))?;
         Ok(match precision {
-            Precision::Bf16 => bytes
-                .chunks_exact(2)
-                .map(|b| from_bf16(u16::from_le_bytes([b[0], b[1]])))
-                .collect(),
+            Precision::Bf16 => {
+                bytes.chunks_exact(2).map(|b| from_bf16(u16::from_le_bytes([b[0], b[1]]))).collect()
+            }
             _ => bytes
                 .chunks_exact(4)
                 .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
@@ -488,11 +479,9 @@ impl NetworkBackend for CudaNetwork {
         self.state.make_room_to_sync(&self.graph, stream)?;
         let from = match &input {
             Input::Rows { rows, first } => (slice(&self.state.cuda, rows)?, *first, 0),
-            Input::Views { batch, views } => (
-                slice(&self.state.cuda, batch.indices())?,
-                views.start,
-                views.end,
-            ),
+            Input::Views { batch, views } => {
+                (slice(&self.state.cuda, batch.indices())?, views.start, views.end)
+            }
         };
         self.add_costs(stream, &profile::FORWARD);
         let made = Cost {
@@ -559,10 +548,7 @@ impl NetworkBackend for CudaNetwork {
     fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
         let stream = GpuStream::of(stream)?;
         self.state.bind()?;
-        let cost = Cost {
-            flops: 0.0,
-            bytes: self.state.parameters.update_bytes() as f64,
-        };
+        let cost = Cost { flops: 0.0, bytes: self.state.parameters.update_bytes() as f64 };
         self.agree_on_statistics(stream)?;
         let identity = ("update", self.identity());
         stream.part(Part::Optimiser, cost, identity, |stream| {
@@ -583,10 +569,7 @@ impl NetworkBackend for CudaNetwork {
         self.agree_on_statistics(stream)?;
         let inputs = [stream.scalar(m), stream.flag()];
         let signature = ("follow", self.identity(), other.identity(), inputs);
-        let cost = Cost {
-            flops: 0.0,
-            bytes: (12 * self.state.parameters.len()) as f64,
-        };
+        let cost = Cost { flops: 0.0, bytes: (12 * self.state.parameters.len()) as f64 };
         stream.part(Part::Optimiser, cost, signature, |stream| {
             let [main, _] = stream.streams();
             let (own, others) = (&self.state.parameters, &other.state.parameters);
@@ -612,11 +595,7 @@ impl NetworkBackend for CudaNetwork {
 
     fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
         let s = &self.state;
-        let plan = if s.last_was_training {
-            &s.training
-        } else {
-            &s.inference
-        };
+        let plan = if s.last_was_training { &s.training } else { &s.inference };
         let slot = plan.kept(&self.graph, node, count)?;
         s.download(&slot, slot.len)
     }
@@ -685,13 +664,7 @@ fn on_chip(cuda: &Cuda, graph: &Graph, batch: usize) -> Result<Vec<Option<OnChip
     let cut = |node: &Node| {
         node.op.norm()?;
         let (rows, channels) = (batch * node.shape.pixels(), node.shape.channels);
-        OnChip::new(
-            rows,
-            channels,
-            multiprocessors,
-            cuda.precision(),
-            most_shared,
-        )
+        OnChip::new(rows, channels, multiprocessors, cuda.precision(), most_shared)
     };
     Ok(graph.nodes().iter().map(cut).collect())
 }

@@ -108,12 +108,7 @@ struct Lars {
     /// Where tensors begin among all values, and among the parts.
     starts: Vec<usize>,
     part_starts: Vec<u32>,
-    _memory: (
-        CudaSlice<Part>,
-        CudaSlice<u32>,
-        CudaSlice<f64>,
-        CudaSlice<f32>,
-    ),
+    _memory: (CudaSlice<Part>, CudaSlice<u32>, CudaSlice<f64>, CudaSlice<f32>),
     parts: Pointer,
     parts_of: Pointer,
     sums: Pointer,
@@ -199,28 +194,15 @@ impl Update {
         launch.arg(&inputs.rate).arg(&inputs.current);
         let (numbers, nesterov);
         match self.optimiser {
-            Optimiser::Sgd {
-                momentum,
-                nesterov: n,
-                ..
-            }
-            | Optimiser::Lars {
-                momentum,
-                nesterov: n,
-                ..
-            } => {
+            Optimiser::Sgd { momentum, nesterov: n, .. }
+            | Optimiser::Lars { momentum, nesterov: n, .. } => {
                 (numbers, nesterov) = ([momentum, 0.0, 0.0], u32::from(n));
                 launch.arg(&numbers[0]).arg(&nesterov).arg(&some_gradients);
                 launch.arg(&tensor_of).arg(&tensors).arg(&local);
                 launch.arg(&inputs.flag).arg(&matrices).arg(&len);
                 launch.arg(&weights).arg(&first).arg(&copies);
             }
-            Optimiser::AdamW {
-                beta1,
-                beta2,
-                epsilon,
-                ..
-            } => {
+            Optimiser::AdamW { beta1, beta2, epsilon, .. } => {
                 numbers = [beta1, beta2, epsilon];
                 launch.arg(&numbers[0]).arg(&numbers[1]).arg(&numbers[2]);
                 launch.arg(&some_gradients).arg(&tensor_of).arg(&tensors);
@@ -325,9 +307,7 @@ impl Ema {
         launch.arg(&target.weights).arg(&target.copies);
         // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
         let launched = unsafe { launch.launch(blocks(len.div_ceil(WEIGHTS))?) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the moving average", e))
+        launched.map(drop).map_err(|e| failed("the moving average", e))
     }
 }
 
@@ -357,9 +337,7 @@ impl SettleStatistics {
         launch.arg(&flag).arg(&values).arg(&statistics).arg(&kept);
         // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
         let launched = unsafe { launch.launch(blocks(len.div_ceil(WEIGHTS))?) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("running statistics", e))
+        launched.map(drop).map_err(|e| failed("running statistics", e))
     }
 }
 
@@ -377,9 +355,7 @@ fn table(optimiser: &Optimiser, mut tensors: Vec<(Range<usize>, ParameterGroup)>
 
 /// A range of weights lies within all of them and has whole eights, as kernels read them.
 fn check_range(some: &Range<usize>, len: usize) -> Result<()> {
-    let whole = [some.start, some.end]
-        .iter()
-        .all(|at| at.is_multiple_of(ALIGN));
+    let whole = [some.start, some.end].iter().all(|at| at.is_multiple_of(ALIGN));
     if some.end <= len && whole {
         return Ok(());
     }
@@ -394,11 +370,8 @@ fn gradients(passes: &[[Pointer; 2]], start: usize) -> Result<Gradients> {
             passes.len()
         )));
     }
-    let mut all = Gradients {
-        wide: [0; MOST_PASSES],
-        narrow: [0; MOST_PASSES],
-        passes: passes.len() as u32,
-    };
+    let mut all =
+        Gradients { wide: [0; MOST_PASSES], narrow: [0; MOST_PASSES], passes: passes.len() as u32 };
     for (pass, [wide, narrow]) in passes.iter().enumerate() {
         all.wide[pass] = wide + 4 * start as u64;
         all.narrow[pass] = narrow + 2 * start as u64;
@@ -414,9 +387,7 @@ fn numbers(tensors: &[(Range<usize>, ParameterGroup)], len: usize) -> Result<Vec
             return Err(Error::Plan(format!("{} tensors", tensors.len())));
         };
         if range.end > len || !range.start.is_multiple_of(ALIGN) {
-            return Err(Error::Plan(format!(
-                "a tensor at {range:?} of {len} weights"
-            )));
+            return Err(Error::Plan(format!("a tensor at {range:?} of {len} weights")));
         }
         numbers[range.start / ALIGN..range.end.div_ceil(ALIGN)].fill(number);
     }

@@ -77,11 +77,7 @@ impl Matrix {
 
     /// Where element k of an [out][in][tap] tensor lies in an [out][tap][in] one.
     fn inner_index(self, k: usize) -> usize {
-        let (o, i, t) = (
-            k / (self.input * self.taps),
-            k / self.taps % self.input,
-            k % self.taps,
-        );
+        let (o, i, t) = (k / (self.input * self.taps), k / self.taps % self.input, k % self.taps);
         (o * self.taps + t) * self.padded + i
     }
 }
@@ -115,9 +111,7 @@ impl Parameters {
             places,
             matrices,
             weights: f32s(weights, "weights")?,
-            slots: slots
-                .map(|_| f32s(weights, "the optimiser's state"))
-                .collect::<Result<_>>()?,
+            slots: slots.map(|_| f32s(weights, "the optimiser's state")).collect::<Result<_>>()?,
             statistics: f32s(statistics, "statistics")?,
             kept_statistics: f32s(statistics, "statistics")?,
             copies: narrow("weights in bf16")?,
@@ -253,10 +247,7 @@ impl Parameters {
     /// The gradients of all that is no matrix, in the pass at hand, and how many they are.
     pub(super) fn other_gradients(&self) -> (Pointer, usize) {
         let wide = self.base(&self.gradients[self.pass].wide);
-        (
-            wide + 4 * self.matrices as u64,
-            self.len().saturating_sub(self.matrices),
-        )
+        (wide + 4 * self.matrices as u64, self.len().saturating_sub(self.matrices))
     }
 
     /// Running statistics, and how many they are.
@@ -293,10 +284,7 @@ impl Parameters {
         some: Range<usize>,
     ) -> Result<()> {
         let narrow = |g: &Gradients| g.narrow.as_ref().map_or(0, |n| self.base(n));
-        let passes = self
-            .gradients
-            .iter()
-            .map(|g| [self.base(&g.wide), narrow(g)]);
+        let passes = self.gradients.iter().map(|g| [self.base(&g.wide), narrow(g)]);
         let passes: Vec<_> = passes.collect();
         let vectors = self.vectors();
         self.update.enqueue(stream, inputs, &passes, &vectors, some)
@@ -310,17 +298,11 @@ impl Parameters {
         other: &Parameters,
     ) -> Result<()> {
         let source = other.base(&other.weights);
-        self.ema
-            .enqueue(stream, [m, flag], source, &self.vectors(), self.len())?;
-        let statistics = Vectors {
-            weights: self.base(&self.statistics),
-            slots: [0; 2],
-            copies: 0,
-            matrices: 0,
-        };
+        self.ema.enqueue(stream, [m, flag], source, &self.vectors(), self.len())?;
+        let statistics =
+            Vectors { weights: self.base(&self.statistics), slots: [0; 2], copies: 0, matrices: 0 };
         let (source, len) = (other.base(&other.statistics), self.statistics.len());
-        self.ema
-            .enqueue(stream, [m, flag], source, &statistics, len / ALIGN * ALIGN)?;
+        self.ema.enqueue(stream, [m, flag], source, &statistics, len / ALIGN * ALIGN)?;
         self.settle_statistics(stream, flag)
     }
 
@@ -407,9 +389,7 @@ impl Parameters {
         let stream = self.cuda.stream();
         let what = format!("writing {}", place.name);
         let failed = |e| failed(&what, e);
-        stream
-            .memcpy_htod(&inner, &mut vector.slice_mut(range.clone()))
-            .map_err(failed)?;
+        stream.memcpy_htod(&inner, &mut vector.slice_mut(range.clone())).map_err(failed)?;
         if place.role == Role::Statistic {
             let mut kept = self.kept_statistics.slice_mut(range);
             return stream.memcpy_htod(&inner, &mut kept).map_err(failed);
@@ -444,20 +424,13 @@ fn lay_out(graph: &Graph, input_channels: usize) -> (Vec<CudaPlace>, [usize; 3])
             true => input_channels,
             false => input,
         };
-        Some(Matrix {
-            out,
-            input,
-            taps,
-            padded,
-        })
+        Some(Matrix { out, input, taps, padded })
     };
     let len = |index, p: &Parameter| matrix(index, p).map_or(p.len(), Matrix::padded_len);
     let size = |index, p: &Parameter| len(index, p).next_multiple_of(ALIGN);
     let all = || parameters.iter().enumerate();
-    let matrices: usize = all()
-        .filter(|(i, p)| matrix(*i, p).is_some())
-        .map(|(i, p)| size(i, p))
-        .sum();
+    let matrices: usize =
+        all().filter(|(i, p)| matrix(*i, p).is_some()).map(|(i, p)| size(i, p)).sum();
     let (mut first, mut rest, mut statistics) = (0, matrices, 0);
     let place = |(index, p): (usize, &Parameter)| {
         let end = match (p.role, matrix(index, p)) {
@@ -502,11 +475,7 @@ mod tests {
         assert_eq!(rounded(1.0), 1.0);
         assert_eq!(rounded(1.0 + 0.4 * step), 1.0);
         assert_eq!(rounded(1.0 + 0.5 * step), 1.0, "a tie, one is even");
-        assert_eq!(
-            rounded(1.0 + 1.5 * step),
-            1.0 + 2.0 * step,
-            "a tie, two is even"
-        );
+        assert_eq!(rounded(1.0 + 1.5 * step), 1.0 + 2.0 * step, "a tie, two is even");
         assert_eq!(rounded(-1.0 - 0.6 * step), -1.0 - step);
         assert_eq!(rounded(f32::MAX), f32::INFINITY);
         assert!(rounded(f32::NAN).is_nan());

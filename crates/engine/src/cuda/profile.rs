@@ -77,27 +77,15 @@ pub(super) fn most_flops(cuda: &Cuda) -> Result<f64> {
     };
     let bytes = cuda.precision().bytes();
     let tensor = |values: usize| cuda.zeros::<u8>(values * bytes, "a large matrix");
-    let memory = [
-        tensor(batch * shape.len())?,
-        tensor(batch * shape.len())?,
-        tensor(channels * channels)?,
-    ];
+    let memory =
+        [tensor(batch * shape.len())?, tensor(batch * shape.len())?, tensor(channels * channels)?];
     let stream = cuda.bound_stream()?;
     let [x, y, w] = memory.each_ref().map(|m| cuda.pointer(m));
     // Zeros would be multiplied faster than numbers are.
     stream.kernels.noise(batch * shape.len(), x)?;
     stream.kernels.noise(channels * channels, w)?;
-    let task = Task {
-        problem,
-        direction: Direction::Forward,
-        accumulate: false,
-    };
-    let call = Call {
-        first: x,
-        second: w,
-        result: y,
-        workspace: 0,
-    };
+    let task = Task { problem, direction: Direction::Forward, accumulate: false };
+    let call = Call { first: x, second: w, result: y, workspace: 0 };
     let mut scratch = Workspace::new(cuda, 0, "cuDNN's working memory")?;
     let way = Tuned::choose(cuda, task, call, &mut scratch)?;
     let none = || Error::Device("cuDNN multiplies no large matrices".into());

@@ -277,11 +277,7 @@ impl GpuStream {
 
     /// What an optimiser reads.
     pub(super) fn step_inputs(&self) -> StepInputs {
-        StepInputs {
-            rate: self.scalar(Scalar::RATE),
-            current: self.current(),
-            flag: self.flag(),
-        }
+        StepInputs { rate: self.scalar(Scalar::RATE), current: self.current(), flag: self.flag() }
     }
 
     /// A call of a step: its signature is kept in mind, and its work is done, recorded, or known
@@ -341,9 +337,7 @@ impl GpuStream {
             // SAFETY: the arguments are those of the kernel; the memory is the stream's and the
             // batches' own.
             let launched = unsafe { launch.launch(one_block()) };
-            launched
-                .map(drop)
-                .map_err(|e| failed("beginning a step", e))
+            launched.map(drop).map_err(|e| failed("beginning a step", e))
         })
     }
 
@@ -447,10 +441,7 @@ impl StreamBackend for GpuStream {
         let next = [epoch.first as u64, epoch.epoch, epoch.number];
         stream.memcpy_htod(&next, &mut c.next).map_err(failed)?;
         let values = epoch.scalars.concat();
-        (c.count, c.steps) = (
-            epoch.scalars.len(),
-            epoch.scalars.first().map_or(0, Vec::len),
-        );
+        (c.count, c.steps) = (epoch.scalars.len(), epoch.scalars.first().map_or(0, Vec::len));
         if !values.is_empty() {
             let place = match &mut c.schedules {
                 Some(place) if place.len() >= values.len() => place,
@@ -583,9 +574,7 @@ impl StreamBackend for GpuStream {
             return stream.memset_zeros(flag).map_err(failed);
         }
         let mut ring = vec![0.0; CAPACITY];
-        stream
-            .memcpy_dtoh(&self.counters.ring, &mut ring)
-            .map_err(failed)?;
+        stream.memcpy_dtoh(&self.counters.ring, &mut ring).map_err(failed)?;
         stream.memset_zeros(flag).map_err(failed)?;
         let loss = |number: u64| f64::from(ring[(number % CAPACITY as u64) as usize]);
         into.extend(self.asked.drain(..).map(loss));
@@ -603,15 +592,10 @@ impl StreamBackend for GpuStream {
         let mut launch = self.direct.inner.launch_builder(&self.kernels.set);
         launch.arg(&number).arg(&rate).arg(&current);
         launch.arg(&scalars).arg(&loss);
-        let one = LaunchConfig {
-            block_dim: (1, 1, 1),
-            ..one_block()
-        };
+        let one = LaunchConfig { block_dim: (1, 1, 1), ..one_block() };
         // SAFETY: the arguments are those of the kernel; the memory is the stream's own.
         let launched = unsafe { launch.launch(one) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("setting the step", e))
+        launched.map(drop).map_err(|e| failed("setting the step", e))
     }
 
     fn begin_part(&mut self) -> Result<bool> {
@@ -685,11 +669,7 @@ pub(super) struct Carrier {
 }
 
 fn one_block() -> LaunchConfig {
-    LaunchConfig {
-        grid_dim: (1, 1, 1),
-        block_dim: (THREADS, 1, 1),
-        shared_mem_bytes: 0,
-    }
+    LaunchConfig { grid_dim: (1, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 }
 }
 
 fn other_calls() -> Error {

@@ -60,15 +60,11 @@ impl Together {
         // SAFETY: the arguments are those of the kernel; the pointer covers the values, as the
         // caller promises.
         let launched = unsafe { launch.launch(grid) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the mean over processes", e))
+        launched.map(drop).map_err(|e| failed("the mean over processes", e))
     }
 }
 
 /// Work that is given to another stream begins after what one was given so far.
 pub(super) fn after(stream: &CudaStream, before: &CudaStream) -> Result<()> {
-    stream
-        .join(before)
-        .map_err(|e| failed("work on two streams", e))
+    stream.join(before).map_err(|e| failed("work on two streams", e))
 }

@@ -41,11 +41,7 @@ impl Statistics {
                 variance[c] += (pixel[c] - mean[c]).powi(2) / count as f64;
             }
         }
-        Statistics {
-            mean,
-            variance,
-            count,
-        }
+        Statistics { mean, variance, count }
     }
 
     /// Moves the running statistics towards these.

@@ -26,11 +26,7 @@ pub fn backward(dim: usize, x: &[f64], dy: &[f64]) -> Vec<f64> {
             continue;
         }
         let along: f64 = row.iter().zip(d).map(|(v, d)| v / norm * d).sum();
-        dx.extend(
-            row.iter()
-                .zip(d)
-                .map(|(v, d)| (d - v / norm * along) / norm),
-        );
+        dx.extend(row.iter().zip(d).map(|(v, d)| (d - v / norm * along) / norm));
     }
     dx
 }

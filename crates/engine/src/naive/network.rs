@@ -158,11 +158,7 @@ impl NaiveNetwork {
                 if let Some(residual) = node.inputs.get(1) {
                     y = add(&y, self.value(*residual));
                 }
-                if relu {
-                    super::elementwise::relu(&y)
-                } else {
-                    y
-                }
+                if relu { super::elementwise::relu(&y) } else { y }
             }
             Op::BatchNorm(norm) => self.norm_forward(i, norm, p, x),
             Op::Relu => relu(&x),
@@ -239,11 +235,7 @@ impl NaiveNetwork {
     }
 
     fn dropout_mask(&self, layer: usize, p: f32, len: usize) -> Vec<f64> {
-        let key = DropoutKey {
-            seed: self.seed,
-            pass: self.pass,
-            layer,
-        };
+        let key = DropoutKey { seed: self.seed, pass: self.pass, layer };
         dropout_mask(key, self.step, p, len)
     }
 

@@ -26,19 +26,11 @@ pub fn step(
     let [first, second] = slots;
     let mut gradient = gradient.to_vec();
     match *optimiser {
-        Optimiser::Sgd {
-            momentum, nesterov, ..
-        } => {
+        Optimiser::Sgd { momentum, nesterov, .. } => {
             add_decay(decay, weights, &mut gradient);
             with_momentum(rate, momentum, nesterov, weights, first, &gradient);
         }
-        Optimiser::Lars {
-            momentum,
-            nesterov,
-            trust,
-            epsilon,
-            ..
-        } => {
+        Optimiser::Lars { momentum, nesterov, trust, epsilon, .. } => {
             let [w, g] = [norm(weights), norm(&gradient)];
             if !group.adapt {
                 add_decay(decay, weights, &mut gradient);
@@ -49,12 +41,7 @@ pub fn step(
             }
             with_momentum(rate, momentum, nesterov, weights, first, &gradient);
         }
-        Optimiser::AdamW {
-            beta1,
-            beta2,
-            epsilon,
-            ..
-        } => {
+        Optimiser::AdamW { beta1, beta2, epsilon, .. } => {
             let [beta1, beta2, epsilon] = [beta1, beta2, epsilon].map(f64::from);
             let t = (0..=number).filter(|step| !is_frozen(step)).count() as f64;
             for i in 0..weights.len() {
@@ -86,11 +73,7 @@ fn with_momentum(
     let momentum = f64::from(momentum);
     for i in 0..weights.len() {
         v[i] = momentum * v[i] + gradient[i];
-        let direction = if nesterov {
-            gradient[i] + momentum * v[i]
-        } else {
-            v[i]
-        };
+        let direction = if nesterov { gradient[i] + momentum * v[i] } else { v[i] };
         weights[i] -= rate * direction;
     }
 }

@@ -5,9 +5,7 @@ use crate::similarity::{Neighbours, Positives, Scan, ScanResult};
 
 /// Inner product of row `i` of `a` and row `j` of `b`.
 fn dot(a: &[f32], i: usize, b: &[f32], j: usize, dim: usize) -> f64 {
-    (0..dim)
-        .map(|d| f64::from(a[i * dim + d]) * f64::from(b[j * dim + d]))
-        .sum()
+    (0..dim).map(|d| f64::from(a[i * dim + d]) * f64::from(b[j * dim + d])).sum()
 }
 
 /// One query's similarities over all keys, divided by the temperature.
@@ -72,11 +70,8 @@ pub fn counted_softmax_loss(
             };
         }
         for d in 0..dim {
-            let sum: f64 = weights
-                .iter()
-                .enumerate()
-                .map(|(key, w)| w * f64::from(keys[key * dim + d]))
-                .sum();
+            let sum: f64 =
+                weights.iter().enumerate().map(|(key, w)| w * f64::from(keys[key * dim + d])).sum();
             gradient[query * dim + d] = (sum / (f64::from(temperature) * batch as f64)) as f32;
         }
     }

@@ -22,11 +22,7 @@ pub fn backward(input: Shape, dy: &[f64]) -> Vec<f64> {
 fn for_each(input: Shape, len: usize, mut each: impl FnMut(usize, usize)) {
     let (width, channels) = (input.width, input.channels);
     for from in 0..len {
-        let (row, column, c) = (
-            from / channels / width,
-            from / channels % width,
-            from % channels,
-        );
+        let (row, column, c) = (from / channels / width, from / channels % width, from % channels);
         for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             // Rows of one picture follow those of the one before: doubled, they still do.
             let to = (2 * row + a) * 2 * width + 2 * column + b;

@@ -108,10 +108,9 @@ impl Tiles<'_> {
         let classes = self.places.len() / self.tiles;
         match labels.limit() >= classes {
             true => Ok(()),
-            false => Err(Error::Plan(format!(
-                "{classes} classes for labels below {}",
-                labels.limit()
-            ))),
+            false => {
+                Err(Error::Plan(format!("{classes} classes for labels below {}", labels.limit())))
+            }
         }
     }
 }
@@ -231,8 +230,7 @@ impl Stream {
         let count = check_labels(logits, classes, labels, items)?;
         loss.check(count, logits)?;
         let loss = self.shared(loss);
-        self.backend
-            .cross_entropy(logits, [labels, items], classes, None, loss)
+        self.backend.cross_entropy(logits, [labels, items], classes, None, loss)
     }
 
     /// The same with a weight for each class, of which there are as many: a row's loss and gradient
@@ -249,8 +247,7 @@ impl Stream {
         let count = check_labels(logits, classes, labels, items)?;
         loss.check(count, logits)?;
         let loss = self.shared(loss);
-        self.backend
-            .cross_entropy(logits, [labels, items], classes, Some(weights), loss)
+        self.backend.cross_entropy(logits, [labels, items], classes, Some(weights), loss)
     }
 
     /// Rows of `to` become the rows `items` of a matrix.
@@ -261,10 +258,7 @@ impl Stream {
         items: &Buffer<u32>,
         to: &mut Buffer,
     ) -> Result<()> {
-        items.check_below(
-            "rows gathered",
-            rows("values of whole rows", from.len(), dim)?,
-        )?;
+        items.check_below("rows gathered", rows("values of whole rows", from.len(), dim)?)?;
         Error::check_length("rows gathered", items.len() * dim, to.len())?;
         self.backend.gather_rows(from, dim, items, to)
     }
@@ -324,8 +318,7 @@ impl Stream {
         check_views(rows, views, dim)?;
         loss.check(rows.len() / dim, rows)?;
         let loss = self.shared(loss);
-        self.backend
-            .contrastive(rows, views, dim, temperature, loss)
+        self.backend.contrastive(rows, views, dim, temperature, loss)
     }
 
     /// −cos(p, z) of each row of predictions and targets, with a gradient for the predictions alone
@@ -420,9 +413,7 @@ impl Stream {
         let entries = self::rows("a codebook", codebook.len(), dim)?;
         if to.limit() < entries || entries == 0 {
             let limit = to.limit();
-            return Err(Error::Plan(format!(
-                "{entries} entries for numbers below {limit}"
-            )));
+            return Err(Error::Plan(format!("{entries} entries for numbers below {limit}")));
         }
         self.backend.quantise([rows, codebook], dim, to)
     }
@@ -458,10 +449,7 @@ impl Stream {
     /// A process's share of a loss: means are over the rows of all processes, of which each has as
     /// many.
     fn shared<'a>(&self, loss: Loss<'a>) -> Loss<'a> {
-        Loss {
-            weight: loss.weight / self.communicator.ranks() as f32,
-            ..loss
-        }
+        Loss { weight: loss.weight / self.communicator.ranks() as f32, ..loss }
     }
 
     /// Rows of a matrix, on all processes where it is sharded.

@@ -52,10 +52,7 @@ fn compare_with(
             last.shape
         )
     };
-    let options = NetworkOptions {
-        input_gradient,
-        ..NetworkOptions::new(pixels.len() / one)
-    };
+    let options = NetworkOptions { input_gradient, ..NetworkOptions::new(pixels.len() / one) };
     let mut net = Driven::new(device, graph, &options);
     let mut twin = NaiveNetwork::new(graph);
     let parameters = any_parameters(graph, seed).into_iter();
@@ -82,12 +79,7 @@ fn compare_with(
         let expected = twin.infer(&widen(some)).to_vec();
         let mut got = vec![f32::NAN; expected.len()];
         net.infer(some, &mut got).unwrap();
-        assert_close(
-            &what(&format!("inference over {count}")),
-            &got,
-            &expected,
-            tolerance,
-        );
+        assert_close(&what(&format!("inference over {count}")), &got, &expected, tolerance);
     }
 }
 
@@ -106,16 +98,7 @@ fn assert_same_gradients(
         let got = net.read(tensors, i).unwrap();
         // Batch norm takes away what a bias before it adds: its gradient is nothing but rounding.
         let vanishes = expected.iter().all(|v| v.abs() < 1e-9);
-        let tolerance = if vanishes {
-            10.0 * tolerance
-        } else {
-            tolerance
-        };
-        assert_close(
-            &what(&format!("{tensors:?} {}", p.name)),
-            &got,
-            expected,
-            tolerance,
-        );
+        let tolerance = if vanishes { 10.0 * tolerance } else { tolerance };
+        assert_close(&what(&format!("{tensors:?} {}", p.name)), &got, expected, tolerance);
     }
 }

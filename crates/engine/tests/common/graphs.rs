@@ -39,12 +39,5 @@ fn block(g: &mut Graph, name: &str, x: NodeId, out: usize, stride: usize) -> Res
         g.conv_norm(&part("down"), &part("downbn"), x, spec, false, None)?
     };
     let second = ConvSpec::square(out, 3, 1, 1);
-    g.conv_norm(
-        &part("conv2"),
-        &part("bn2"),
-        inner,
-        second,
-        true,
-        Some(around),
-    )
+    g.conv_norm(&part("conv2"), &part("bn2"), inner, second, true, Some(around))
 }

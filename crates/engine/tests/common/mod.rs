@@ -1,11 +1,6 @@
 //! One test body, every device; and the one place where errors are measured.
 
-#![allow(
-    dead_code,
-    unused_imports,
-    unused_macros,
-    reason = "each test binary uses its own part"
-)]
+#![allow(dead_code, unused_imports, unused_macros, reason = "each test binary uses its own part")]
 
 pub mod compare;
 pub mod driven;
@@ -166,8 +161,5 @@ pub fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance: f64) {
         true => error(got, expected),
         false => whole_error(got, expected),
     };
-    assert!(
-        error <= tolerance,
-        "{what}: error {error:.2e} is above {tolerance:.0e}"
-    );
+    assert!(error <= tolerance, "{what}: error {error:.2e} is above {tolerance:.0e}");
 }

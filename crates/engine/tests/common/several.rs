@@ -29,10 +29,7 @@ pub fn sharded(device: &Device, rows: &[f32], dim: usize) -> Buffer {
     let buffer = device.upload(own(device, rows, dim)).unwrap();
     match device.communicator().is_single() {
         true => buffer,
-        false => buffer.sharded(Shard {
-            first: device.communicator().part(n).start,
-            rows: n,
-        }),
+        false => buffer.sharded(Shard { first: device.communicator().part(n).start, rows: n }),
     }
 }
 
@@ -62,18 +59,13 @@ pub fn own_positives(device: &Device, keys: usize, each: bool) -> DevicePositive
 /// A batch of two views of each item, as this rank has it: view 0 of its items, then view 1.
 pub fn views_of(device: &Device, rows: &[f32], batch: usize) -> Vec<f32> {
     let views = rows.chunks_exact(batch * DIM);
-    views
-        .flat_map(|view| own(device, view, DIM).to_vec())
-        .collect()
+    views.flat_map(|view| own(device, view, DIM).to_vec()).collect()
 }
 
 /// Rows of all ranks, view after view again.
 pub fn together(parts: &[Vec<f32>], views: usize) -> Vec<f32> {
-    let view = |v: usize| {
-        parts
-            .iter()
-            .flat_map(move |p| &p[v * p.len() / views..][..p.len() / views])
-    };
+    let view =
+        |v: usize| parts.iter().flat_map(move |p| &p[v * p.len() / views..][..p.len() / views]);
     (0..views).flat_map(view).copied().collect()
 }
 
@@ -97,9 +89,7 @@ fn softmax_step_over(
     sample: Option<RowSample>,
 ) -> Stepped {
     let (batch, views) = (8, 2);
-    let items: Vec<u32> = (0..batch as u32)
-        .map(|i| (7 * i + 2) % keys as u32)
-        .collect();
+    let items: Vec<u32> = (0..batch as u32).map(|i| (7 * i + 2) % keys as u32).collect();
     let queries = views_of(device, &uniform(1, views * batch * DIM), batch);
     let part = device.communicator().part(batch);
     let items = device.upload_indices(&items[part]).unwrap();
@@ -107,10 +97,8 @@ fn softmax_step_over(
     let items = items.below(keys).unwrap();
     let mut bank = sharded(device, &uniform(2, keys * DIM), DIM);
     let positives = own_positives(device, keys, each);
-    let (mut rows, mut gradient) = (
-        device.zeros(queries.len() / DIM).unwrap(),
-        device.zeros(queries.len()).unwrap(),
-    );
+    let (mut rows, mut gradient) =
+        (device.zeros(queries.len() / DIM).unwrap(), device.zeros(queries.len()).unwrap());
     let queries = device.upload(&queries).unwrap();
     let mut stream = device.stream().unwrap();
     let of = SoftmaxLoss {
@@ -121,19 +109,13 @@ fn softmax_step_over(
         positives: &positives,
         items: Some(&items),
     };
-    let loss = Loss {
-        rows: &mut rows,
-        gradient: &mut gradient,
-        weight: 0.7,
-    };
+    let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 0.7 };
     let asked = match sample {
         None => stream.softmax_loss(&of, loss),
         Some(sample) => stream.sampled_softmax_loss(&of, sample, loss),
     };
     asked.unwrap();
-    stream
-        .blend_rows(&mut bank, DIM, &items, &queries, 0.5)
-        .unwrap();
+    stream.blend_rows(&mut bank, DIM, &items, &queries, 0.5).unwrap();
     let down = |b: &Buffer| device.download(b).unwrap();
     let told = down(&rows);
     let mean = told.iter().map(|l| f64::from(*l)).sum::<f64>() / told.len() as f64;
@@ -144,22 +126,13 @@ fn softmax_step_over(
 pub fn contrast(device: &Device, views: usize) -> (Vec<f32>, Vec<f32>) {
     let batch = 12;
     let rows = views_of(device, &uniform(3, views * batch * DIM), batch);
-    let (mut losses, mut gradient) = (
-        device.zeros(rows.len() / DIM).unwrap(),
-        device.zeros(rows.len()).unwrap(),
-    );
-    let loss = Loss {
-        rows: &mut losses,
-        gradient: &mut gradient,
-        weight: 1.0,
-    };
+    let (mut losses, mut gradient) =
+        (device.zeros(rows.len() / DIM).unwrap(), device.zeros(rows.len()).unwrap());
+    let loss = Loss { rows: &mut losses, gradient: &mut gradient, weight: 1.0 };
     let rows = device.upload(&rows).unwrap();
     let mut stream = device.stream().unwrap();
     stream.contrastive(&rows, views, DIM, 0.5, loss).unwrap();
-    (
-        device.download(&losses).unwrap(),
-        device.download(&gradient).unwrap(),
-    )
+    (device.download(&losses).unwrap(), device.download(&gradient).unwrap())
 }
 
 pub fn network(device: &Device, batch: usize, sync_norm: bool) -> Network {
@@ -172,10 +145,7 @@ pub fn network(device: &Device, batch: usize, sync_norm: bool) -> Network {
     let x = g.linear("fc", x, DIM, true).unwrap();
     let x = g.l2_normalise("unit", x).unwrap();
     g.output(x);
-    let options = NetworkOptions {
-        sync_norm,
-        ..NetworkOptions::new(batch)
-    };
+    let options = NetworkOptions { sync_norm, ..NetworkOptions::new(batch) };
     let mut net = device.network(&g, &options).unwrap();
     net.initialise(1).unwrap();
     net
@@ -199,27 +169,17 @@ pub fn network_steps(device: &Device, sync_norm: bool, steps: usize) -> Left {
     let pixels = uniform(5, batch * one);
     let pixels = device.upload(own(device, &pixels, one)).unwrap();
     let items: Vec<u32> = (0..batch as u32).collect();
-    let items = device
-        .upload_indices(&items[part])
-        .unwrap()
-        .below(keys)
-        .unwrap();
+    let items = device.upload_indices(&items[part]).unwrap().below(keys).unwrap();
     let mut bank = sharded(device, &uniform(6, keys * DIM), DIM);
     let positives = own_positives(device, keys, false);
     let mut losses = device.zeros(net.batch()).unwrap();
     let mut stream = device.stream().unwrap();
-    let mut source = device
-        .row_batches(device.upload(&vec![0.0; steps]).unwrap().into(), 1, 1)
-        .unwrap();
+    let mut source =
+        device.row_batches(device.upload(&vec![0.0; steps]).unwrap().into(), 1, 1).unwrap();
     let order: Vec<u32> = (0..steps as u32).collect();
     let rates = [vec![0.1; steps]];
-    let epoch = anchorhood_engine::Epoch {
-        epoch: 0,
-        order: &order,
-        first: 0,
-        number: 0,
-        scalars: &rates,
-    };
+    let epoch =
+        anchorhood_engine::Epoch { epoch: 0, order: &order, first: 0, number: 0, scalars: &rates };
     stream.begin_epoch(&mut source, &epoch).unwrap();
     let mut step = |stream: &mut Stream, _: Batch| {
         net.forward(stream, 0, Input::rows(&pixels))?;
@@ -232,11 +192,7 @@ pub fn network_steps(device: &Device, sync_norm: bool, steps: usize) -> Left {
             positives: &positives,
             items: Some(&items),
         };
-        let loss = Loss {
-            rows: &mut losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut losses, gradient, weight: 1.0 };
         stream.softmax_loss(&of, loss)?;
         stream.blend_rows(&mut bank, DIM, &items, net.output(), 0.5)?;
         net.backward(stream, 0)?;

@@ -23,11 +23,7 @@ pub fn loss_on(
         positives: &positives,
         items: None,
     };
-    let loss = Loss {
-        rows: &mut rows,
-        gradient: &mut gradient,
-        weight: 1.0,
-    };
+    let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 1.0 };
     device.stream().unwrap().softmax_loss(&of, loss).unwrap();
     let down = |of| device.download(of).unwrap();
     (down(&rows), down(&gradient))
@@ -42,17 +38,9 @@ pub fn blended_on(
     queries: &[f32],
     rate: f32,
 ) -> Vec<f32> {
-    let (mut keys, queries) = (
-        device.upload(keys).unwrap(),
-        device.upload(queries).unwrap(),
-    );
-    let (indices, mut stream) = (
-        device.upload_indices(indices).unwrap(),
-        device.stream().unwrap(),
-    );
-    stream
-        .blend_rows(&mut keys, dim, &indices, &queries, rate)
-        .unwrap();
+    let (mut keys, queries) = (device.upload(keys).unwrap(), device.upload(queries).unwrap());
+    let (indices, mut stream) = (device.upload_indices(indices).unwrap(), device.stream().unwrap());
+    stream.blend_rows(&mut keys, dim, &indices, &queries, rate).unwrap();
     drop(stream);
     device.download(&keys).unwrap()
 }

@@ -62,11 +62,7 @@ impl WithMemory {
             positives: &self.positives,
             items: Some(items),
         };
-        let loss = Loss {
-            rows: &mut self.rows,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.rows, gradient, weight: 1.0 };
         stream.softmax_loss(&of, loss)?;
         self.net.backward(stream, 0)?;
         self.net.update(stream)?;
@@ -94,10 +90,7 @@ impl TwoViews {
     pub fn new(device: &Device, graph: &Graph, options: NetworkOptions) -> Self {
         let mut net = device.network(graph, &options.with_passes(2)).unwrap();
         net.initialise(5).unwrap();
-        TwoViews {
-            rows: device.zeros(2 * net.batch()).unwrap(),
-            net,
-        }
+        TwoViews { rows: device.zeros(2 * net.batch()).unwrap(), net }
     }
 
     pub fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
@@ -111,11 +104,7 @@ impl TwoViews {
         }
         let dim = self.net.features();
         let (rows, gradient) = self.net.output_and_gradient();
-        let loss = Loss {
-            rows: &mut self.rows,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut self.rows, gradient, weight: 1.0 };
         stream.contrastive(rows, 2, dim, 0.5, loss)?;
         for pass in 0..2 {
             self.net.backward(stream, pass)?;
@@ -139,13 +128,7 @@ pub fn losses_of(stream: &mut Stream) -> Vec<f64> {
 
 /// An epoch of items in an order, with a schedule for each number.
 pub fn epoch<'a>(order: &'a [u32], number: u64, scalars: &'a [Vec<f32>]) -> Epoch<'a> {
-    Epoch {
-        epoch: 0,
-        order,
-        first: 0,
-        number,
-        scalars,
-    }
+    Epoch { epoch: 0, order, first: 0, number, scalars }
 }
 
 /// Views of random numbers, prepared by the host on any device: batch after batch in the items'

@@ -71,9 +71,7 @@ fn two_passes(device: &Device, tolerance: f64) {
     }
     assert_eq!(device.download(net.output()).unwrap(), outputs);
     let mut stream = device.stream().unwrap();
-    device
-        .write(&gradient, net.output_and_gradient().1)
-        .unwrap();
+    device.write(&gradient, net.output_and_gradient().1).unwrap();
     for pass in 0..2 {
         net.backward(&mut stream, pass).unwrap();
     }
@@ -113,9 +111,7 @@ fn an_inference_takes_the_first_pass_alone(device: &Device, tolerance: f64) {
     set_parameters(&mut net, &mut twin, &parameters).unwrap();
     let pixels = [0, 1, 2].map(|pass| representable(batch_of(&graph, pass), tolerance));
     let gradient = representable(uniform(30, 2 * BATCH * 16), tolerance);
-    device
-        .write(&gradient, net.output_and_gradient().1)
-        .unwrap();
+    device.write(&gradient, net.output_and_gradient().1).unwrap();
     let mut stream = device.stream().unwrap();
     for (pass, pixels) in pixels[..2].iter().enumerate() {
         forward(device, &mut net, pass, pixels);
@@ -156,9 +152,7 @@ fn passes_may_be_taken_in_any_order(device: &Device, _: f64) {
         let options = NetworkOptions::new(BATCH).with_passes(2);
         let mut net = device.network(&graph, &options).unwrap();
         net.initialise(1).unwrap();
-        device
-            .write(&gradient, net.output_and_gradient().1)
-            .unwrap();
+        device.write(&gradient, net.output_and_gradient().1).unwrap();
         let mut stream = device.stream().unwrap();
         for _ in 0..2 {
             for pass in forwards {
@@ -226,18 +220,14 @@ fn a_chain_is_one_graph(device: &Device, tolerance: f64) {
     for (pass, part) in gradient.chunks(BATCH * 8).enumerate() {
         let pixels = representable(batch_of(&joint, pass), tolerance);
         forward(device, &mut backbone, pass, &pixels);
-        projector
-            .forward(&mut stream, pass, backbone.output_of(pass))
-            .unwrap();
+        projector.forward(&mut stream, pass, backbone.output_of(pass)).unwrap();
         outputs.extend_from_slice(twin.train_forward(&widen(&pixels), 0));
         twin.backward(&widen(part));
         add_gradients(&mut sums, &twin);
     }
     let got = device.download(projector.output()).unwrap();
     assert_close("outputs", &got, &outputs, 5.0 * tolerance);
-    device
-        .write(&gradient, projector.output_and_gradient().1)
-        .unwrap();
+    device.write(&gradient, projector.output_and_gradient().1).unwrap();
     for pass in 0..2 {
         projector.backward(&mut stream, pass).unwrap();
     }
@@ -257,20 +247,13 @@ fn a_chain_is_one_graph(device: &Device, tolerance: f64) {
         };
         let got = net.read(which, at).unwrap();
         let tolerance = 5.0 * tolerance;
-        assert_close(
-            &format!("{which:?} of {}", p.name),
-            &got,
-            expected,
-            tolerance,
-        );
+        assert_close(&format!("{which:?} of {}", p.name), &got, expected, tolerance);
     }
     // Gradients that add up.
     let twice = projector.input_gradient().unwrap();
     stream.add(twice, backbone.output_and_gradient().1).unwrap();
     let got = device.download(backbone.output_and_gradient().1).unwrap();
-    let once = device
-        .download(projector.input_gradient().unwrap())
-        .unwrap();
+    let once = device.download(projector.input_gradient().unwrap()).unwrap();
     assert_eq!(got, once.iter().map(|v| v + v).collect::<Vec<f32>>());
 }
 
@@ -333,14 +316,7 @@ fn wrong_passes_are_refused(device: &Device, _: f64) {
     let said = net.forward(&mut stream, 2, Input::rows(&rows));
     assert_eq!(said.unwrap_err().to_string(), "pass 2 of a network with 2");
     assert!(net.backward(&mut stream, 2).is_err());
-    let beyond = Input::Rows {
-        rows: &rows,
-        first: 1,
-    };
+    let beyond = Input::Rows { rows: &rows, first: 1 };
     assert!(net.forward(&mut stream, 0, beyond).is_err());
-    assert!(
-        device
-            .network(&graph, &NetworkOptions::new(2).with_passes(0))
-            .is_err()
-    );
+    assert!(device.network(&graph, &NetworkOptions::new(2).with_passes(0)).is_err());
 }

@@ -18,15 +18,7 @@ every_device!(
 );
 
 fn spec(out: usize, kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> ConvSpec {
-    ConvSpec {
-        out,
-        window: Window {
-            kernel,
-            stride,
-            padding,
-        },
-        bias: out % 2 == 1,
-    }
+    ConvSpec { out, window: Window { kernel, stride, padding }, bias: out % 2 == 1 }
 }
 
 /// Windows a reader can check against the list of what must work.
@@ -77,9 +69,7 @@ fn drawn(device: &Device, tolerance: f64) {
 
 /// Every count of channels around the widths of vectors and tiles, in and out.
 fn channels_at_the_edges_of_a_tile(device: &Device, tolerance: f64) {
-    for channels in [
-        1, 2, 4, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 47, 48, 49, 63, 64, 65,
-    ] {
+    for channels in [1, 2, 4, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 47, 48, 49, 63, 64, 65] {
         let narrow = ConvSpec::square(channels, 3, 1, 1);
         let graph = one_layer(Shape::new(4, 5, 4), |g, x| g.conv("conv", x, narrow));
         compare(device, &graph, 2, channels as u64, tolerance);
@@ -118,16 +108,7 @@ fn networks_first_layer_in_training(device: &Device, tolerance: f64) {
 /// 3×3 windows of stride 1 over channels that fill vectors, the common case that invites special
 /// treatment: pictures of one place, of odd and even sides, every padding.
 fn whole_vectors_of_channels(device: &Device, tolerance: f64) {
-    let sizes = [
-        (1, 1),
-        (1, 4),
-        (2, 2),
-        (3, 3),
-        (4, 4),
-        (5, 4),
-        (7, 9),
-        (8, 6),
-    ];
+    let sizes = [(1, 1), (1, 4), (2, 2), (3, 3), (4, 4), (5, 4), (7, 9), (8, 6)];
     let channels = [(16, 16), (32, 16), (16, 48), (8, 24)];
     for (seed, (height, width)) in sizes.into_iter().enumerate() {
         for (inputs, outputs) in channels {

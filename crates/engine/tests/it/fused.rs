@@ -46,15 +46,7 @@ fn shortcut(
     stride: usize,
 ) -> Result<anchorhood_engine::NodeId> {
     let window = Window::square(1, stride, 0);
-    g.conv(
-        "around",
-        x,
-        ConvSpec {
-            out,
-            window,
-            bias: false,
-        },
-    )
+    g.conv("around", x, ConvSpec { out, window, bias: false })
 }
 
 /// All eight ways to fuse, over several shapes.
@@ -109,18 +101,8 @@ fn against_the_layers_apart(device: &Device, tolerance: f64) {
     for (seed, (batch, input, out, stride, [bias, relu, residual])) in ways().enumerate() {
         let seed = seed as u64;
         let pixels = uniform(seed, batch * input.len());
-        let one = all_of(
-            device,
-            &fused(input, out, stride, bias, relu, residual),
-            &pixels,
-            seed,
-        );
-        let many = all_of(
-            device,
-            &apart(input, out, stride, bias, relu, residual),
-            &pixels,
-            seed,
-        );
+        let one = all_of(device, &fused(input, out, stride, bias, relu, residual), &pixels, seed);
+        let many = all_of(device, &apart(input, out, stride, bias, relu, residual), &pixels, seed);
         assert_eq!(one.len(), many.len());
         for ((name, got), (_, expected)) in one.iter().zip(&many) {
             let expected: Vec<f64> = expected.iter().map(|v| f64::from(*v)).collect();

@@ -11,15 +11,7 @@ use crate::common::{Driven, assert_close, every_device};
 
 const FILE: &[u8] = include_bytes!("../golden/ops.safetensors");
 
-every_device!(
-    convolutions,
-    norms,
-    pools,
-    activations,
-    linear_layers,
-    colours,
-    sgd,
-);
+every_device!(convolutions, norms, pools, activations, linear_layers, colours, sgd,);
 
 /// A tensor of the file, with its dimensions.
 fn golden(name: &str) -> (Vec<usize>, Vec<f32>) {
@@ -49,10 +41,7 @@ fn check(
         _ => panic!("{case}: {shape:?}"),
     };
     let graph = one_layer(input, layer);
-    let options = NetworkOptions {
-        input_gradient: true,
-        ..NetworkOptions::new(shape[0])
-    };
+    let options = NetworkOptions { input_gradient: true, ..NetworkOptions::new(shape[0]) };
     let mut net = Driven::new(device, &graph, &options);
     net.initialise(0).unwrap();
     for (i, p) in graph.parameters().iter().enumerate() {
@@ -84,11 +73,7 @@ fn check(
 fn convolutions(device: &Device, tolerance: f64) {
     let uneven = ConvSpec {
         out: 4,
-        window: Window {
-            kernel: [5, 2],
-            stride: [1, 3],
-            padding: [2, 1],
-        },
+        window: Window { kernel: [5, 2], stride: [1, 3], padding: [2, 1] },
         bias: true,
     };
     let cases = [
@@ -107,9 +92,7 @@ fn convolutions(device: &Device, tolerance: f64) {
 }
 
 fn norms(device: &Device, tolerance: f64) {
-    check(device, tolerance, "batch_norm", |g, x| {
-        g.batch_norm("bn", x)
-    });
+    check(device, tolerance, "batch_norm", |g, x| g.batch_norm("bn", x));
     check(device, tolerance, "fused", |g, x| {
         g.conv_norm("conv", "bn", x, ConvSpec::square(6, 3, 2, 1), true, None)
     });
@@ -119,31 +102,20 @@ fn norms(device: &Device, tolerance: f64) {
 }
 
 fn pools(device: &Device, tolerance: f64) {
-    check(device, tolerance, "max_pool", |g, x| {
-        g.max_pool("pool", x, Window::square(3, 2, 1))
-    });
-    check(device, tolerance, "global_average", |g, x| {
-        g.global_avg_pool("pool", x)
-    });
+    check(device, tolerance, "max_pool", |g, x| g.max_pool("pool", x, Window::square(3, 2, 1)));
+    check(device, tolerance, "global_average", |g, x| g.global_avg_pool("pool", x));
     check(device, tolerance, "upsample", |g, x| g.upsample("up", x));
 }
 
 fn activations(device: &Device, tolerance: f64) {
-    for (case, f) in [
-        ("leaky_relu", Activation::LeakyRelu(0.2)),
-        ("tanh", Activation::Tanh),
-    ] {
+    for (case, f) in [("leaky_relu", Activation::LeakyRelu(0.2)), ("tanh", Activation::Tanh)] {
         check(device, tolerance, case, |g, x| g.activation("f", x, f));
     }
 }
 
 fn linear_layers(device: &Device, tolerance: f64) {
-    check(device, tolerance, "linear", |g, x| {
-        g.linear("fc", x, 6, true)
-    });
-    check(device, tolerance, "l2_normalise", |g, x| {
-        g.l2_normalise("unit", x)
-    });
+    check(device, tolerance, "linear", |g, x| g.linear("fc", x, 6, true));
+    check(device, tolerance, "l2_normalise", |g, x| g.l2_normalise("unit", x));
 }
 
 fn colours(device: &Device, tolerance: f64) {
@@ -152,9 +124,8 @@ fn colours(device: &Device, tolerance: f64) {
 
 /// Five steps over given gradients.
 fn sgd(device: &Device, tolerance: f64) {
-    let graph = one_layer(Shape::new(1, 1, 4), |g, x| {
-        g.conv("conv", x, ConvSpec::square(3, 1, 1, 0))
-    });
+    let graph =
+        one_layer(Shape::new(1, 1, 4), |g, x| g.conv("conv", x, ConvSpec::square(3, 1, 1, 0)));
     for (case, nesterov) in [("sgd", false), ("sgd_nesterov", true)] {
         let options = NetworkOptions::new(1).with_optimiser(Optimiser::Sgd {
             momentum: 0.9,
@@ -163,8 +134,7 @@ fn sgd(device: &Device, tolerance: f64) {
         });
         let mut net = Driven::new(device, &graph, &options);
         net.initialise(0).unwrap();
-        net.write(Tensors::Values, 0, &golden(&format!("{case}/w")).1)
-            .unwrap();
+        net.write(Tensors::Values, 0, &golden(&format!("{case}/w")).1).unwrap();
         for step in 0..5 {
             let gradient = golden(&format!("{case}/g{step}")).1;
             net.write(Tensors::Gradients, 0, &gradient).unwrap();

@@ -108,11 +108,7 @@ fn add(device: &Device, tolerance: f64) {
 }
 
 fn max_pool(device: &Device, tolerance: f64) {
-    let uneven = Window {
-        kernel: [3, 2],
-        stride: [1, 3],
-        padding: [1, 0],
-    };
+    let uneven = Window { kernel: [3, 2], stride: [1, 3], padding: [1, 0] };
     let windows = [
         Window::square(2, 2, 0),
         Window::square(3, 2, 1),
@@ -122,9 +118,7 @@ fn max_pool(device: &Device, tolerance: f64) {
     ];
     for (seed, window) in windows.into_iter().enumerate() {
         for channels in [1, 3, 16, 33] {
-            let graph = one_layer(Shape::new(9, 7, channels), |g, x| {
-                g.max_pool("pool", x, window)
-            });
+            let graph = one_layer(Shape::new(9, 7, channels), |g, x| g.max_pool("pool", x, window));
             compare(device, &graph, 2, seed as u64, tolerance);
         }
     }
@@ -132,9 +126,8 @@ fn max_pool(device: &Device, tolerance: f64) {
 
 /// Pictures of few different values, all negative: padding that counted as zero would win.
 fn max_pool_gives_ties_to_the_first(device: &Device, tolerance: f64) {
-    let graph = one_layer(Shape::new(8, 9, 5), |g, x| {
-        g.max_pool("pool", x, Window::square(3, 2, 1))
-    });
+    let graph =
+        one_layer(Shape::new(8, 9, 5), |g, x| g.max_pool("pool", x, Window::square(3, 2, 1)));
     let noise = uniform(9, 3 * graph.nodes()[0].shape.len());
     let pixels: Vec<f32> = noise.iter().map(|u| (u * 1.5).round() - 3.0).collect();
     compare_on(device, &graph, &pixels, 4, tolerance);
@@ -156,9 +149,7 @@ fn linear(device: &Device, tolerance: f64) {
         (64, 128, 10, false),
         (7, 512, 65, true),
     ] {
-        let graph = one_layer(Shape::new(1, 1, inputs), |g, x| {
-            g.linear("fc", x, out, bias)
-        });
+        let graph = one_layer(Shape::new(1, 1, inputs), |g, x| g.linear("fc", x, out, bias));
         compare(device, &graph, batch, 6, tolerance);
     }
 }
@@ -193,27 +184,17 @@ fn dropout_draws_other_masks(device: &Device, _: f64) {
         let net = &mut nets[key.layer - 1];
         net.initialise(key.seed).unwrap();
         stream.set_step(step, 0.0).unwrap();
-        net.forward(&mut stream, key.pass, Input::rows(&ones))
-            .unwrap();
+        net.forward(&mut stream, key.pass, Input::rows(&ones)).unwrap();
         let values = device.download(net.output()).unwrap();
         let part = values[key.pass * ones.len()..][..ones.len()].iter();
         part.map(|v| *v == 0.0).collect()
     };
-    let key = DropoutKey {
-        seed: 3 << 33 | 7,
-        pass: 0,
-        layer: 1,
-    };
+    let key = DropoutKey { seed: 3 << 33 | 7, pass: 0, layer: 1 };
     let seeds = [8, 7, 3 << 33].map(|seed| DropoutKey { seed, ..key });
     let pass = DropoutKey { pass: 1, ..key };
     let layer = DropoutKey { layer: 2, ..key };
     let mut met = vec![];
-    for (key, step) in [key, pass, layer]
-        .into_iter()
-        .chain(seeds)
-        .zip([0; 6])
-        .chain([(key, 1)])
-    {
+    for (key, step) in [key, pass, layer].into_iter().chain(seeds).zip([0; 6]).chain([(key, 1)]) {
         let mask = dropped(key, step);
         let share = mask.iter().filter(|d| **d).count() as f64 / mask.len() as f64;
         assert!((share - 0.25).abs() < 0.03, "{key:?}, step {step}: {share}");
@@ -248,9 +229,8 @@ fn l2_normalise_of_zero(device: &Device, _: f64) {
 /// Slices, pads, both at once, and nothing at all; with a gradient that is added to another's.
 fn channels(device: &Device, tolerance: f64) {
     for (channels, first, out) in [(1, 0, 1), (3, 1, 2), (2, -1, 5), (8, 3, 8), (17, -4, 9)] {
-        let graph = one_layer(Shape::new(3, 5, channels), |g, x| {
-            g.channels("channels", x, first, out)
-        });
+        let graph =
+            one_layer(Shape::new(3, 5, channels), |g, x| g.channels("channels", x, first, out));
         compare(device, &graph, 3, 20, tolerance);
         let graph = one_layer(Shape::new(3, 5, channels), |g, x| {
             let moved = g.channels("moved", x, first, channels)?;
@@ -266,10 +246,7 @@ fn concat(device: &Device, tolerance: f64) {
             let other = g.conv("conv", x, ConvSpec::square(out, 1, 1, 0))?;
             g.concat("both", x, other)
         });
-        assert_eq!(
-            graph.shape(graph.output_node()).channels,
-            shape.channels + out
-        );
+        assert_eq!(graph.shape(graph.output_node()).channels, shape.channels + out);
         compare(device, &graph, 3, 22, tolerance);
     }
 }

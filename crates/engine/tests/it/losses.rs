@@ -107,10 +107,8 @@ fn assert_same(what: &str, got: &[f64], expected: &[f64]) {
 fn like_pytorch(cases: Vec<Case>, loss: impl Fn(&Case, &mut [f64], &mut [f64])) {
     assert!(!cases.is_empty());
     for case in cases {
-        let (mut losses, mut gradient) = (
-            vec![f64::NAN; case.losses.len()],
-            vec![f64::NAN; case.x.len()],
-        );
+        let (mut losses, mut gradient) =
+            (vec![f64::NAN; case.losses.len()], vec![f64::NAN; case.x.len()]);
         loss(&case, &mut losses, &mut gradient);
         assert_same("losses", &losses, &case.losses);
         assert_same("gradient", &gradient, &case.gradient);
@@ -121,28 +119,16 @@ fn like_pytorch(cases: Vec<Case>, loss: impl Fn(&Case, &mut [f64], &mut [f64])) 
 fn what_pytorch_computes() {
     let golden = golden();
     like_pytorch(golden.cross_entropy, |c, losses, gradient| {
-        cross_entropy(
-            &c.x, c.dim, &c.labels, &c.indices, c.weight, losses, gradient,
-        );
+        cross_entropy(&c.x, c.dim, &c.labels, &c.indices, c.weight, losses, gradient);
     });
     like_pytorch(golden.weighted_cross_entropy, |c, losses, gradient| {
-        weighted_cross_entropy(
-            &c.x, &c.other, &c.labels, &c.indices, c.weight, losses, gradient,
-        );
+        weighted_cross_entropy(&c.x, &c.other, &c.labels, &c.indices, c.weight, losses, gradient);
     });
     like_pytorch(golden.counting, |c, losses, gradient| {
         counting(&c.x, c.dim, c.views, c.margin, c.weight, losses, gradient);
     });
     like_pytorch(golden.contrastive, |c, losses, gradient| {
-        contrastive(
-            &c.x,
-            c.dim,
-            c.views,
-            c.temperature,
-            c.weight,
-            losses,
-            gradient,
-        );
+        contrastive(&c.x, c.dim, c.views, c.temperature, c.weight, losses, gradient);
     });
     like_pytorch(golden.cosine, |c, losses, gradient| {
         cosine(&c.x, &c.other, c.dim, c.weight, losses, gradient);
@@ -195,10 +181,7 @@ fn by_finite_differences(rows: usize, x: &[f64], loss: impl Fn(&[f64], &mut [f64
         let difference = (side(STEP) - side(-STEP)) / (2.0 * STEP);
         side(0.0);
         let error = (computed - difference).abs();
-        assert!(
-            error < TOLERANCE,
-            "[{i}]: computed {computed}, difference {difference}"
-        );
+        assert!(error < TOLERANCE, "[{i}]: computed {computed}, difference {difference}");
     }
 }
 

@@ -28,10 +28,7 @@ fn a_window_larger_than_the_picture() {
 #[test]
 fn a_stride_of_nothing() {
     let (mut g, x) = begun();
-    says(
-        g.conv("conv1", x, ConvSpec::square(4, 3, 0, 1)),
-        &["conv1", "stride"],
-    );
+    says(g.conv("conv1", x, ConvSpec::square(4, 3, 0, 1)), &["conv1", "stride"]);
 }
 
 #[test]
@@ -52,10 +49,7 @@ fn a_sum_of_two_shapes() {
 #[test]
 fn a_pool_of_padding() {
     let (mut g, x) = begun();
-    says(
-        g.max_pool("pool", x, Window::square(2, 1, 2)),
-        &["pool", "8×6×3", "half"],
-    );
+    says(g.max_pool("pool", x, Window::square(2, 1, 2)), &["pool", "8×6×3", "half"]);
 }
 
 #[test]
@@ -96,11 +90,7 @@ fn a_full_cuda_device_says_what_would_fit() {
     g.global_avg_pool("pool", x).unwrap();
     let batch = 1_000_000;
     match cuda.network(&g, &NetworkOptions::new(batch)).err() {
-        Some(Error::Memory {
-            what,
-            fits: Some(Fits::Batch { pictures, halved }),
-            ..
-        }) => {
+        Some(Error::Memory { what, fits: Some(Fits::Batch { pictures, halved }), .. }) => {
             assert_eq!(what, "activations of 1000000 pictures");
             assert!((1..batch).contains(&pictures), "{pictures}");
             assert!(halved, "bf16 would take half of it");

@@ -62,21 +62,14 @@ fn check(graph: &Graph) {
 #[track_caller]
 fn assert_near(what: &str, computed: f64, difference: f64) {
     let error = (computed - difference).abs() / difference.abs().max(1.0);
-    assert!(
-        error < TOLERANCE,
-        "{what}: computed {computed}, difference {difference}"
-    );
+    assert!(error < TOLERANCE, "{what}: computed {computed}, difference {difference}");
 }
 
 #[test]
 fn convolutions() {
     let spec = |kernel, stride, padding| ConvSpec {
         out: 3,
-        window: Window {
-            kernel,
-            stride,
-            padding,
-        },
+        window: Window { kernel, stride, padding },
         bias: true,
     };
     let specs = [
@@ -92,9 +85,7 @@ fn convolutions() {
 
 #[test]
 fn batch_norm() {
-    check(&one_layer(Shape::new(3, 4, 3), |g, x| {
-        g.batch_norm("bn", x)
-    }));
+    check(&one_layer(Shape::new(3, 4, 3), |g, x| g.batch_norm("bn", x)));
 }
 
 #[test]
@@ -105,9 +96,7 @@ fn relu() {
 #[test]
 fn activations() {
     for f in [Activation::LeakyRelu(0.2), Activation::Tanh] {
-        check(&one_layer(Shape::new(3, 4, 3), |g, x| {
-            g.activation("f", x, f)
-        }));
+        check(&one_layer(Shape::new(3, 4, 3), |g, x| g.activation("f", x, f)));
     }
 }
 
@@ -118,43 +107,29 @@ fn upsample() {
 
 #[test]
 fn max_pools() {
-    for window in [
-        Window::square(2, 2, 0),
-        Window::square(3, 2, 1),
-        Window::square(3, 1, 0),
-    ] {
-        check(&one_layer(Shape::new(6, 5, 2), |g, x| {
-            g.max_pool("pool", x, window)
-        }));
+    for window in [Window::square(2, 2, 0), Window::square(3, 2, 1), Window::square(3, 1, 0)] {
+        check(&one_layer(Shape::new(6, 5, 2), |g, x| g.max_pool("pool", x, window)));
     }
 }
 
 #[test]
 fn global_average() {
-    check(&one_layer(Shape::new(3, 4, 5), |g, x| {
-        g.global_avg_pool("pool", x)
-    }));
+    check(&one_layer(Shape::new(3, 4, 5), |g, x| g.global_avg_pool("pool", x)));
 }
 
 #[test]
 fn linear() {
-    check(&one_layer(Shape::new(1, 1, 7), |g, x| {
-        g.linear("fc", x, 4, true)
-    }));
+    check(&one_layer(Shape::new(1, 1, 7), |g, x| g.linear("fc", x, 4, true)));
 }
 
 #[test]
 fn dropout() {
-    check(&one_layer(Shape::new(2, 3, 5), |g, x| {
-        g.dropout("drop", x, 0.4)
-    }));
+    check(&one_layer(Shape::new(2, 3, 5), |g, x| g.dropout("drop", x, 0.4)));
 }
 
 #[test]
 fn l2_normalise() {
-    check(&one_layer(Shape::new(1, 1, 7), |g, x| {
-        g.l2_normalise("unit", x)
-    }));
+    check(&one_layer(Shape::new(1, 1, 7), |g, x| g.l2_normalise("unit", x)));
 }
 
 /// x is read three times, once by both sides of one addition.
@@ -175,9 +150,7 @@ fn a_residual_network() {
 #[test]
 fn channels() {
     for (first, out) in [(1, 2), (-2, 4), (1, 5)] {
-        check(&one_layer(Shape::new(2, 3, 3), |g, x| {
-            g.channels("channels", x, first, out)
-        }));
+        check(&one_layer(Shape::new(2, 3, 3), |g, x| g.channels("channels", x, first, out)));
     }
 }
 

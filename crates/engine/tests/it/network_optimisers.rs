@@ -35,10 +35,7 @@ fn groups(parameter: &Parameter) -> ParameterGroup {
 /// Five steps over given gradients, so that only the optimiser is judged, which is f32 in every
 /// precision.
 fn check(device: &Device, graph: &Graph, optimiser: Optimiser) {
-    let options = NetworkOptions {
-        groups,
-        ..NetworkOptions::new(2).with_optimiser(optimiser)
-    };
+    let options = NetworkOptions { groups, ..NetworkOptions::new(2).with_optimiser(optimiser) };
     let mut net = Driven::new(device, graph, &options);
     assert_eq!(net.slots(), optimiser.slots());
     net.initialise(0).unwrap();
@@ -63,15 +60,7 @@ fn check(device: &Device, graph: &Graph, optimiser: Optimiser) {
             let state = slots.each_mut().map(|s| &mut s[i][..]);
             let (rate, group) = (f64::from(RATE), groups(p));
             let gradient = widen(&gradient);
-            step(
-                &optimiser,
-                rate,
-                number,
-                &group,
-                &mut weights[i],
-                state,
-                &gradient,
-            );
+            step(&optimiser, rate, number, &group, &mut weights[i], state, &gradient);
         }
         net.update(RATE).unwrap();
     }
@@ -105,13 +94,7 @@ fn lars(device: &Device, _: f64) {
     for nesterov in [false, true] {
         check_all(
             device,
-            Optimiser::Lars {
-                momentum: 0.9,
-                nesterov,
-                decay: 0.1,
-                trust: 0.02,
-                epsilon: 1e-8,
-            },
+            Optimiser::Lars { momentum: 0.9, nesterov, decay: 0.1, trust: 0.02, epsilon: 1e-8 },
         );
     }
     check_all(device, Optimiser::lars());

@@ -94,11 +94,7 @@ fn a_bad_pixel_changes_nothing(device: &Device, _: f64) {
         assert_only_this_failed(&losses_of(&mut stream), failing);
         assert!(kept(&training) == before);
 
-        let again = Epoch {
-            first: failing + 1,
-            number: 100,
-            ..begun
-        };
+        let again = Epoch { first: failing + 1, number: 100, ..begun };
         stream.begin_epoch(&mut source, &again).unwrap();
         let asked = stream.step(&mut source, &mut |s, b| training.step(s, b));
         asked.unwrap();
@@ -125,9 +121,8 @@ fn a_bad_pixel_changes_nothing_in_two_passes(device: &Device, _: f64) {
     };
     let mut before = kept(&training);
     for step in 0..STEPS {
-        let asked = stream.step(&mut source, &mut |s, b| {
-            training.step_over(s, [b.view(0), b.view(0)])
-        });
+        let asked =
+            stream.step(&mut source, &mut |s, b| training.step_over(s, [b.view(0), b.view(0)]));
         asked.unwrap();
         let now = kept(&training);
         assert_eq!(now != before, step < failing, "{}", device.describe());
@@ -167,11 +162,7 @@ fn a_bad_weight_changes_nothing_else(device: &Device, _: f64) {
 
 /// Where the naive loops have no number, neither has the device, in training and in inference.
 fn layers_keep_what_is_not_a_number(device: &Device, _: f64) {
-    let shape = Shape {
-        height: 6,
-        width: 5,
-        channels: 11,
-    };
+    let shape = Shape { height: 6, width: 5, channels: 11 };
     let spec = ConvSpec::square(11, 3, 1, 1);
     let graphs = [
         one_layer(shape, |g, x| g.relu("relu", x)),
@@ -228,15 +219,9 @@ fn losses_are_not_finite_where_a_row_is_not(device: &Device, _: f64) {
         values[3 * DIM + 7] = bad;
         let rows = device.upload(&values).unwrap();
         let refuse = |what: &str, run: &dyn Fn(&mut Stream, Loss) -> Result<()>| {
-            let (mut losses, mut gradient) = (
-                device.zeros(ROWS).unwrap(),
-                device.zeros(ROWS * DIM).unwrap(),
-            );
-            let loss = Loss {
-                rows: &mut losses,
-                gradient: &mut gradient,
-                weight: 1.0,
-            };
+            let (mut losses, mut gradient) =
+                (device.zeros(ROWS).unwrap(), device.zeros(ROWS * DIM).unwrap());
+            let loss = Loss { rows: &mut losses, gradient: &mut gradient, weight: 1.0 };
             run(&mut device.stream().unwrap(), loss).unwrap();
             let losses = device.download(&losses).unwrap();
             let finite = losses.iter().filter(|l| l.is_finite()).count();
@@ -244,18 +229,10 @@ fn losses_are_not_finite_where_a_row_is_not(device: &Device, _: f64) {
             assert!(!losses[3].is_finite(), "{what}");
             assert!(finite == ROWS - 1 || what.contains("contrastive"), "{what}");
         };
-        refuse("cross-entropy", &|s, loss| {
-            s.cross_entropy(&rows, DIM, &words, &words, loss)
-        });
-        refuse("contrastive", &|s, loss| {
-            s.contrastive(&rows, 2, DIM, 0.5, loss)
-        });
+        refuse("cross-entropy", &|s, loss| s.cross_entropy(&rows, DIM, &words, &words, loss));
+        refuse("contrastive", &|s, loss| s.contrastive(&rows, 2, DIM, 0.5, loss));
         refuse("cosine", &|s, loss| s.cosine(&rows, &fine, DIM, loss));
-        refuse("cosine's target", &|s, loss| {
-            s.cosine(&fine, &rows, DIM, loss)
-        });
-        refuse("mean squared", &|s, loss| {
-            s.mean_squared(&rows, &fine, DIM, loss)
-        });
+        refuse("cosine's target", &|s, loss| s.cosine(&fine, &rows, DIM, loss));
+        refuse("mean squared", &|s, loss| s.mean_squared(&rows, &fine, DIM, loss));
     }
 }

@@ -39,11 +39,7 @@ fn golden() -> Vec<Case> {
 /// have theirs.
 fn optimiser_of(case: &Case) -> Optimiser {
     let (momentum, decay) = (0.875, f32::NAN);
-    let sgd = |nesterov| Optimiser::Sgd {
-        momentum,
-        nesterov,
-        decay,
-    };
+    let sgd = |nesterov| Optimiser::Sgd { momentum, nesterov, decay };
     let lars = |nesterov| Optimiser::Lars {
         momentum,
         nesterov,
@@ -56,12 +52,9 @@ fn optimiser_of(case: &Case) -> Optimiser {
         "sgd_nesterov" => sgd(true),
         "lars" | "lars_of_a_bias" => lars(false),
         "lars_nesterov" => lars(true),
-        "adam_w" | "adam_w_frozen_first" | "adam_w_frozen_later" => Optimiser::AdamW {
-            beta1: 0.875,
-            beta2: 0.9375,
-            epsilon: 2.0_f32.powi(-20),
-            decay,
-        },
+        "adam_w" | "adam_w_frozen_first" | "adam_w_frozen_later" => {
+            Optimiser::AdamW { beta1: 0.875, beta2: 0.9375, epsilon: 2.0_f32.powi(-20), decay }
+        }
         other => panic!("no optimiser is named {other}"),
     }
 }
@@ -95,15 +88,7 @@ fn naive_steps_are_those_of_pytorch() {
                 let state = slots.each_mut().map(|s| &mut s[..]);
                 let rate = f64::from(case.rate);
                 let gradient = &step.gradients[tensor];
-                naive::step(
-                    &optimiser,
-                    rate,
-                    number as u64,
-                    &group,
-                    &mut weights,
-                    state,
-                    gradient,
-                );
+                naive::step(&optimiser, rate, number as u64, &group, &mut weights, state, gradient);
                 let expected = (step.slots[tensor].iter()).chain([&step.weights[tensor]]);
                 let got = slots[..optimiser.slots()].iter().chain([&weights]);
                 for (got, expected) in got.zip(expected) {
@@ -128,14 +113,8 @@ fn steps_in_f32_are_those_of_pytorch() {
                 let gradient = narrow(&step.gradients[tensor]);
                 let norm = |v: &[f32]| widen(v).iter().map(|v| v * v).sum::<f64>().sqrt();
                 let norms = match optimiser.needs_norms(&group) {
-                    true => Norms {
-                        weights: norm(&weights),
-                        gradient: norm(&gradient),
-                    },
-                    false => Norms {
-                        weights: f64::NAN,
-                        gradient: f64::NAN,
-                    },
+                    true => Norms { weights: norm(&weights), gradient: norm(&gradient) },
+                    false => Norms { weights: f64::NAN, gradient: f64::NAN },
                 };
                 let state = slots.each_mut().map(|s| &mut s[..]);
                 optimiser.apply(
@@ -160,15 +139,9 @@ fn steps_in_f32_are_those_of_pytorch() {
 #[test]
 fn a_frozen_tensor_stays_as_it_is() {
     for frozen in [FrozenSteps::ALL, (0..5).into(), (4..5).into()] {
-        let group = ParameterGroup {
-            frozen,
-            ..ParameterGroup::default()
-        };
+        let group = ParameterGroup { frozen, ..ParameterGroup::default() };
         for optimiser in [Optimiser::sgd(), Optimiser::lars(), Optimiser::adam_w()] {
-            let norms = Norms {
-                weights: 1.0,
-                gradient: 1.0,
-            };
+            let norms = Norms { weights: 1.0, gradient: 1.0 };
             let (mut w, mut a, mut b) = ([1.0; 3], [2.0; 3], [3.0; 3]);
             optimiser.apply(0.1, 4, &group, &mut w, [&mut a, &mut b], &[4.0; 3], norms);
             assert_eq!([w, a, b], [[1.0; 3], [2.0; 3], [3.0; 3]]);
@@ -179,10 +152,7 @@ fn a_frozen_tensor_stays_as_it_is() {
 #[test]
 fn own_steps_leave_out_those_frozen() {
     let own = |frozen: FrozenSteps| {
-        let group = ParameterGroup {
-            frozen,
-            ..ParameterGroup::default()
-        };
+        let group = ParameterGroup { frozen, ..ParameterGroup::default() };
         [0, 1, 2, 3, 4, u64::MAX - 1].map(|number| group.own_steps_before(number))
     };
     let last = u64::MAX - 1;
@@ -212,13 +182,7 @@ fn biases_and_norms_are_apart_by_the_usual_rule() {
         assert_eq!(group(shape), ParameterGroup::default());
     }
     let bias = group(&[4]);
-    assert_eq!(
-        (bias.decay, bias.adapt, bias.frozen),
-        (Some(0.0), false, FrozenSteps::NONE)
-    );
+    assert_eq!((bias.decay, bias.adapt, bias.frozen), (Some(0.0), false, FrozenSteps::NONE));
     assert_eq!(Optimiser::lars().decay(&bias), 0.0);
-    assert_eq!(
-        ParameterGroup::all_alike(&parameter(&[4])),
-        ParameterGroup::default()
-    );
+    assert_eq!(ParameterGroup::all_alike(&parameter(&[4])), ParameterGroup::default());
 }

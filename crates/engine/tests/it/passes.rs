@@ -44,16 +44,12 @@ fn repeated_passes(device: &Device, _: f64) {
 fn rows_on_the_device_are_pictures(device: &Device, _: f64) {
     let graph = residual(8, 6, 8, 5).unwrap();
     let options = NetworkOptions::new(BATCH);
-    let (mut net, mut direct) = (
-        device.network(&graph, &options).unwrap(),
-        Driven::new(device, &graph, &options),
-    );
+    let (mut net, mut direct) =
+        (device.network(&graph, &options).unwrap(), Driven::new(device, &graph, &options));
     net.initialise(4).unwrap();
     direct.initialise(4).unwrap();
     let gradient = uniform(2, BATCH * 5);
-    device
-        .write(&gradient, net.output_and_gradient().1)
-        .unwrap();
+    device.write(&gradient, net.output_and_gradient().1).unwrap();
     direct.set_output_gradient(&gradient);
     let all = uniform(1, 11 * PIXELS / BATCH);
     let rows = Arc::new(device.hand_over(all.clone()).unwrap());
@@ -61,13 +57,7 @@ fn rows_on_the_device_are_pictures(device: &Device, _: f64) {
     assert!(source.on_device());
     let mut stream = device.stream().unwrap();
     let mut begin = |order: &[u32]| {
-        let epoch = Epoch {
-            epoch: 0,
-            order,
-            first: 0,
-            number: 3,
-            scalars: &[],
-        };
+        let epoch = Epoch { epoch: 0, order, first: 0, number: 3, scalars: &[] };
         stream.begin_epoch(&mut source, &epoch)
     };
     let said = begin(&[0, 1, 2, 11, 0, 0, 0, 0, 0, 0, 0]);

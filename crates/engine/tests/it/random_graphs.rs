@@ -31,18 +31,11 @@ fn window(c: &mut Choices, s: Shape) -> Window {
         (kernel, 1 + c.below(kernel + 1), c.below(kernel / 2 + 1))
     };
     let (down, across) = (axis(s.height), axis(s.width));
-    Window {
-        kernel: [down.0, across.0],
-        stride: [down.1, across.1],
-        padding: [down.2, across.2],
-    }
+    Window { kernel: [down.0, across.0], stride: [down.1, across.1], padding: [down.2, across.2] }
 }
 
 fn random(seed: u64, batch: usize) -> Graph {
-    let mut c = Choices {
-        draws: Draws::new(seed, Stream::Test, 0, 0),
-        next: 0,
-    };
+    let mut c = Choices { draws: Draws::new(seed, Stream::Test, 0, 0), next: 0 };
     let mut g = Graph::new();
     let side = [1, 2, 5, 7];
     let input = [c.one_of(&side), c.one_of(&side), c.one_of(&[1, 3, 16])];
@@ -54,9 +47,7 @@ fn random(seed: u64, batch: usize) -> Graph {
         let x = all[all.len() - back];
         let shape = g.shape(x);
         let norms = batch * shape.pixels() >= 12;
-        let alike: Vec<NodeId> = (all.iter().copied())
-            .filter(|y| g.shape(*y) == shape)
-            .collect();
+        let alike: Vec<NodeId> = (all.iter().copied()).filter(|y| g.shape(*y) == shape).collect();
         let added = match c.below(9) {
             0..3 => {
                 let out = c.one_of(&[1, 5, 8, 16, 32]);
@@ -68,11 +59,7 @@ fn random(seed: u64, batch: usize) -> Graph {
             3..5 if norms => {
                 let same = Window::square(3, 1, 1);
                 let residual = (c.below(2) == 0).then(|| c.one_of(&alike));
-                let spec = ConvSpec {
-                    out: shape.channels,
-                    window: same,
-                    bias: c.below(2) == 0,
-                };
+                let spec = ConvSpec { out: shape.channels, window: same, bias: c.below(2) == 0 };
                 let (norm, relu) = (format!("{name}.norm"), c.below(2) == 0);
                 g.conv_norm(&name, &norm, x, spec, relu, residual)
             }

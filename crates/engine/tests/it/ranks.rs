@@ -11,9 +11,7 @@ use crate::common::uniform;
 
 /// Runs a body on so many ranks.
 fn on_ranks<R: Send>(ranks: usize, body: impl Fn(&Device) -> R + Sync) -> Vec<R> {
-    ThreadRank::run(ranks, |rank| {
-        body(&Device::cpu(1).among(Communicator::of(rank)))
-    })
+    ThreadRank::run(ranks, |rank| body(&Device::cpu(1).among(Communicator::of(rank))))
 }
 
 #[test]
@@ -56,10 +54,7 @@ fn a_step_of_several_processes_is_that_of_one() {
         let parts = on_ranks(ranks, |device| network_steps(device, true, 1));
         for part in &parts {
             let (loss, expected) = (part.losses[0], whole.losses[0]);
-            assert!(
-                (loss - expected).abs() < 1e-5 * expected,
-                "{loss} for {expected}"
-            );
+            assert!((loss - expected).abs() < 1e-5 * expected, "{loss} for {expected}");
             for (got, expected) in part.gradients.iter().zip(&whole.gradients) {
                 close(got, expected, &format!("gradients on {ranks} ranks"));
             }
@@ -113,15 +108,9 @@ fn other_losses_are_shared_too() {
     let cosine = |device: &Device| {
         let [p, z] = [8, 9].map(|seed| uniform(seed, 8 * DIM));
         let [p, z] = [p, z].map(|rows| device.upload(own(device, &rows, DIM)).unwrap());
-        let (mut rows, mut gradient) = (
-            device.zeros(p.len() / DIM).unwrap(),
-            device.zeros(p.len()).unwrap(),
-        );
-        let loss = Loss {
-            rows: &mut rows,
-            gradient: &mut gradient,
-            weight: 1.0,
-        };
+        let (mut rows, mut gradient) =
+            (device.zeros(p.len() / DIM).unwrap(), device.zeros(p.len()).unwrap());
+        let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 1.0 };
         let mut stream = device.stream().unwrap();
         stream.cosine(&p, &z, DIM, loss).unwrap();
         device.download(&gradient).unwrap()
@@ -135,23 +124,15 @@ fn other_losses_are_shared_too() {
 fn a_loss_that_is_no_number_stops_all() {
     let losses = on_ranks(2, |device| {
         let bad = device.communicator().rank() == 1;
-        let rows = device
-            .upload(&[if bad { f32::NAN } else { 1.0 }; DIM])
-            .unwrap();
+        let rows = device.upload(&[if bad { f32::NAN } else { 1.0 }; DIM]).unwrap();
         let target = device.upload(&[1.0; DIM]).unwrap();
         let mut keys = device.upload(&[0.5; DIM]).unwrap();
         let (mut losses, mut gradient) = (device.zeros(1).unwrap(), device.zeros(DIM).unwrap());
-        let loss = Loss {
-            rows: &mut losses,
-            gradient: &mut gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut losses, gradient: &mut gradient, weight: 1.0 };
         let mut stream = device.stream().unwrap();
         stream.cosine(&rows, &target, DIM, loss).unwrap();
         let which = device.upload_indices(&[0]).unwrap();
-        stream
-            .blend_rows(&mut keys, DIM, &which, &target, 1.0)
-            .unwrap();
+        stream.blend_rows(&mut keys, DIM, &which, &target, 1.0).unwrap();
         device.download(&keys).unwrap()
     });
     assert_eq!(losses, [[0.5; DIM], [0.5; DIM]]);
@@ -161,12 +142,7 @@ fn a_loss_that_is_no_number_stops_all() {
 fn neighbours_over_shards_are_those_over_all() {
     for (n, k) in [(1203, 10), (37, 36), (5, 2), (3, 2)] {
         let rows = uniform(4, n * DIM);
-        let scan = Scan {
-            dim: DIM,
-            entropy_temperature: Some(2.0),
-            k,
-            same: true,
-        };
+        let scan = Scan { dim: DIM, entropy_temperature: Some(2.0), k, same: true };
         let one = Device::cpu(2);
         let all = one.upload(&rows).unwrap();
         let whole = one.scan(&all, &all, &scan, &|_| {}).unwrap();
@@ -191,20 +167,11 @@ fn neighbours_over_shards_are_those_over_all() {
 #[test]
 fn queries_meet_all_shards() {
     let (queries, keys) = (uniform(7, 10 * DIM), uniform(8, 33 * DIM));
-    let scan = Scan {
-        dim: DIM,
-        entropy_temperature: None,
-        k: 7,
-        same: false,
-    };
+    let scan = Scan { dim: DIM, entropy_temperature: None, k: 7, same: false };
     let found = |device: &Device| {
         let queries = device.upload(own(device, &queries, DIM)).unwrap();
         let keys = sharded(device, &keys, DIM);
-        device
-            .scan(&queries, &keys, &scan, &|_| {})
-            .unwrap()
-            .neighbours
-            .indices
+        device.scan(&queries, &keys, &scan, &|_| {}).unwrap().neighbours.indices
     };
     let whole = found(&Device::cpu(1));
     assert_eq!(on_ranks(4, found).concat(), whole);
@@ -223,8 +190,5 @@ fn a_part_that_is_not_this_processs_is_refused() {
             other => panic!("{other:?}"),
         }
     });
-    assert!(
-        refused[0].contains("not this process's part of 9"),
-        "{refused:?}"
-    );
+    assert!(refused[0].contains("not this process's part of 9"), "{refused:?}");
 }

@@ -15,10 +15,7 @@ use crate::common::several::sharded;
 use crate::common::training::{epoch, losses_of};
 use crate::common::{assert_close, every_device};
 
-every_device!(
-    it_is_what_plain_loops_say,
-    every_step_of_a_recording_draws_its_own_rows,
-);
+every_device!(it_is_what_plain_loops_say, every_step_of_a_recording_draws_its_own_rows,);
 
 /// Rows that a GPU has kernels in bf16 for.
 const DIM: usize = 32;
@@ -67,9 +64,7 @@ fn some_of(all: &Positives, items: impl Iterator<Item = u32>) -> Positives {
 }
 
 fn items(keys: usize) -> Vec<u32> {
-    (0..BATCH as u32)
-        .map(|i| (11 * i + 2) % keys as u32)
-        .collect()
+    (0..BATCH as u32).map(|i| (11 * i + 2) % keys as u32).collect()
 }
 
 /// What a loss is of, on a device: this process's part of it.
@@ -90,9 +85,7 @@ impl Asked {
         let items = device.upload_indices(&items(keys)[own.clone()]).unwrap();
         Asked {
             bank: sharded(device, &rows(1, keys), DIM),
-            queries: device
-                .upload(common::several::own(device, &queries, DIM))
-                .unwrap(),
+            queries: device.upload(common::several::own(device, &queries, DIM)).unwrap(),
             items: items.below(keys).unwrap(),
             positives: own_positives(device, keys, each),
             losses: device.zeros(own.len()).unwrap(),
@@ -110,15 +103,8 @@ impl Asked {
             positives: &self.positives,
             items: Some(&self.items),
         };
-        let loss = Loss {
-            rows: &mut self.losses,
-            gradient: &mut self.gradient,
-            weight: 1.0,
-        };
-        let sample = RowSample {
-            rows: self.drawn,
-            seed: 9,
-        };
+        let loss = Loss { rows: &mut self.losses, gradient: &mut self.gradient, weight: 1.0 };
+        let sample = RowSample { rows: self.drawn, seed: 9 };
         stream.sampled_softmax_loss(&of, sample, loss)
     }
 }
@@ -144,23 +130,13 @@ fn of_batch_members(keys: usize, each: bool) -> Vec<u32> {
 /// As how many each key counts in a step.
 fn counts(keys: usize, rows_drawn: usize, step: u64) -> Vec<f64> {
     let mut counts = vec![0.0; keys];
-    let sample = RowSample {
-        rows: rows_drawn,
-        seed: 9,
-    };
-    sample
-        .draw(step, keys)
-        .for_each(|row| counts[row as usize] += 1.0);
-    let listed: Vec<usize> = of_batch_members(keys, false)
-        .iter()
-        .map(|p| *p as usize)
-        .collect();
+    let sample = RowSample { rows: rows_drawn, seed: 9 };
+    sample.draw(step, keys).for_each(|row| counts[row as usize] += 1.0);
+    let listed: Vec<usize> = of_batch_members(keys, false).iter().map(|p| *p as usize).collect();
     listed.iter().for_each(|p| counts[*p] = 0.0);
     let drawn: f64 = counts.iter().sum();
     let unique = std::collections::HashSet::<&usize>::from_iter(&listed).len();
-    counts
-        .iter_mut()
-        .for_each(|n| *n *= (keys - unique) as f64 / drawn.max(1.0));
+    counts.iter_mut().for_each(|n| *n *= (keys - unique) as f64 / drawn.max(1.0));
     listed.iter().for_each(|p| counts[*p] = 1.0);
     counts
 }
@@ -212,10 +188,7 @@ fn it_is_what_plain_loops_say(device: &Device, tolerance: f64) {
 fn cases_are_there_in_which_every_row_drawn_is_a_positive() {
     let drawn_others = |(keys, drawn, each): Case| {
         let listed: Vec<u32> = of_batch_members(keys, each);
-        let sample = RowSample {
-            rows: drawn,
-            seed: 9,
-        };
+        let sample = RowSample { rows: drawn, seed: 9 };
         let others = (0..keys as u32).filter(|key| !listed.contains(key)).count();
         let drawn = sample.draw(0, keys).filter(|row| !listed.contains(row));
         (drawn.count(), others)
@@ -244,10 +217,7 @@ fn every_step_of_a_recording_draws_its_own_rows(device: &Device, tolerance: f64)
     for (step, told) in told.iter().enumerate() {
         let [losses, _] = expected(case, step as u64);
         let mean = losses.iter().map(|l| f64::from(*l)).sum::<f64>() / BATCH as f64;
-        assert!(
-            (told - mean).abs() <= 2.0 * tolerance * mean,
-            "step {step}: {told} for {mean}"
-        );
+        assert!((told - mean).abs() <= 2.0 * tolerance * mean, "step {step}: {told} for {mean}");
     }
 }
 
@@ -262,12 +232,8 @@ fn several_processes_find_what_plain_loops_say() {
                     sampled(&device, case, step)
                 });
                 let what = format!("{case:?}, step {step}, {ranks} ranks");
-                let of = |which: usize| {
-                    parts
-                        .iter()
-                        .flat_map(|p| p[which].clone())
-                        .collect::<Vec<_>>()
-                };
+                let of =
+                    |which: usize| parts.iter().flat_map(|p| p[which].clone()).collect::<Vec<_>>();
                 close(&of(0), &losses, &format!("losses, {what}"));
                 close(&of(1), &gradient, &format!("gradient, {what}"));
             }
@@ -296,11 +262,7 @@ fn its_gradient_is_the_slope_of_its_loss() {
             of(&queries).0
         };
         let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
-        assert!(
-            (slope - f64::from(gradient[place])).abs() < 1e-3,
-            "{slope} {}",
-            gradient[place]
-        );
+        assert!((slope - f64::from(gradient[place])).abs() < 1e-3, "{slope} {}", gradient[place]);
     }
 }
 
@@ -309,34 +271,17 @@ fn its_gradient_is_the_slope_of_its_loss() {
 fn bias_and_noise(keys: usize, drawn: usize, steps: u64) -> [f64; 2] {
     let [mut losses, mut exact] = [vec![0.0; BATCH], vec![0.0; BATCH * DIM]];
     let own = of_batch(keys, false);
-    softmax_loss(
-        &rows(2, BATCH),
-        &rows(1, keys),
-        DIM,
-        TEMPERATURE,
-        &own,
-        &mut losses,
-        &mut exact,
-    );
+    softmax_loss(&rows(2, BATCH), &rows(1, keys), DIM, TEMPERATURE, &own, &mut losses, &mut exact);
     let length = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
     let exact: Vec<f64> = exact.iter().map(|v| f64::from(*v)).collect();
     let (mut mean, mut noise) = (vec![0.0; exact.len()], 0.0);
     for step in 0..steps {
         let [_, gradient] = sampled(&Device::cpu(1), (keys, drawn, false), step);
-        let off: Vec<f64> = gradient
-            .iter()
-            .zip(&exact)
-            .map(|(g, e)| f64::from(*g) - e)
-            .collect();
+        let off: Vec<f64> = gradient.iter().zip(&exact).map(|(g, e)| f64::from(*g) - e).collect();
         noise += length(&off).powi(2) / steps as f64;
-        mean.iter_mut()
-            .zip(off)
-            .for_each(|(m, o)| *m += o / steps as f64);
+        mean.iter_mut().zip(off).for_each(|(m, o)| *m += o / steps as f64);
     }
-    [
-        length(&mean) / length(&exact),
-        noise.sqrt() / length(&exact),
-    ]
+    [length(&mean) / length(&exact), noise.sqrt() / length(&exact)]
 }
 
 #[test]
@@ -347,13 +292,7 @@ fn the_expected_gradient_comes_close_to_the_exact_one_with_many_rows() {
     println!("bias and noise with 16, 64 and 256 of {keys} rows: {found:.4?}");
     // The mean of 400 is itself off by a twentieth of one step's noise.
     for (drawn, [bias, noise]) in [16.0, 64.0, 256.0].iter().zip(found) {
-        assert!(
-            bias <= 2.0 / drawn + 2.0 * noise / 20.0,
-            "{drawn} rows: {bias}"
-        );
+        assert!(bias <= 2.0 / drawn + 2.0 * noise / 20.0, "{drawn} rows: {bias}");
     }
-    assert!(
-        found[2][0] < found[0][0] && found[2][1] < 0.5 * found[0][1],
-        "{found:?}"
-    );
+    assert!(found[2][0] < found[0][0] && found[2][1] < 0.5 * found[0][1], "{found:?}");
 }

@@ -60,22 +60,11 @@ fn assert_loss(
 ) {
     let mut losses = vec![0.0; queries.len() / dim];
     let mut gradient = vec![0.0; queries.len()];
-    naive::softmax_loss(
-        queries,
-        keys,
-        dim,
-        temperature,
-        positives,
-        &mut losses,
-        &mut gradient,
-    );
+    naive::softmax_loss(queries, keys, dim, temperature, positives, &mut losses, &mut gradient);
     let (got, got_gradient) = loss_on(device, queries, keys, dim, temperature, positives);
     let what = |thing| {
         let (b, n) = (queries.len() / dim, keys.len() / dim);
-        format!(
-            "{}: {thing}, {b} queries, {n} keys, dim {dim}",
-            device.describe()
-        )
+        format!("{}: {thing}, {b} queries, {n} keys, dim {dim}", device.describe())
     };
     assert_close(&what("losses"), &got, &widen(&losses), tolerance);
     // Relative to the gradient's own size, which the mean over the batch makes small.
@@ -113,32 +102,15 @@ fn softmax_loss_of_great_logits(device: &Device, tolerance: f64) {
     let scaled = |seed, len| -> Vec<f32> { uniform(seed, len).iter().map(|v| v * 50.0).collect() };
     let (queries, keys) = (scaled(1, b * dim), scaled(2, n * dim));
     let positives = some_positives(b, n);
-    assert_loss(
-        device,
-        &queries,
-        &keys,
-        dim,
-        0.5,
-        &positives,
-        10.0 * tolerance,
-    );
+    assert_loss(device, &queries, &keys, dim, 0.5, &positives, 10.0 * tolerance);
 }
 
 fn a_diverged_feature_shows_in_its_loss_alone(device: &Device, _: f64) {
     let mut queries = uniform(1, 3 * 4);
     queries[5] = f32::NAN;
-    let (losses, _) = loss_on(
-        device,
-        &queries,
-        &uniform(2, 200 * 4),
-        4,
-        0.1,
-        &some_positives(3, 200),
-    );
-    assert_eq!(
-        losses.iter().map(|l| l.is_nan()).collect::<Vec<_>>(),
-        [false, true, false]
-    );
+    let (losses, _) =
+        loss_on(device, &queries, &uniform(2, 200 * 4), 4, 0.1, &some_positives(3, 200));
+    assert_eq!(losses.iter().map(|l| l.is_nan()).collect::<Vec<_>>(), [false, true, false]);
 }
 
 fn gradient_by_finite_differences(device: &Device, _: f64) {
@@ -190,12 +162,7 @@ fn nearest_rows(device: &Device, _: f64) {
     for (i, (b, n, dim)) in SIZES.into_iter().chain([(70, 300, 256)]).enumerate() {
         let queries = uniform(i as u64, b * dim);
         let keys = uniform(50 + i as u64, n * dim);
-        let scan = Scan {
-            dim,
-            entropy_temperature: None,
-            k: 1,
-            same: false,
-        };
+        let scan = Scan { dim, entropy_temperature: None, k: 1, same: false };
         let expected = naive::scan(&queries, &keys, &scan).neighbours.similarities;
         let got = nearest_on(device, &queries, &keys, dim);
         assert_eq!(got, nearest_on(device, &queries, &keys, dim));
@@ -241,21 +208,11 @@ fn assert_scan(device: &Device, queries: &[f32], keys: &[f32], scan: &Scan, tole
     let expected = naive::scan(queries, keys, scan);
     let got = scan_on(device, queries, keys, scan);
     let what = |thing| format!("{}: {thing} of {scan:?}", device.describe());
-    assert_close(
-        &what("entropy"),
-        &got.entropy,
-        &widen(&expected.entropy),
-        tolerance,
-    );
+    assert_close(&what("entropy"), &got.entropy, &widen(&expected.entropy), tolerance);
     let (got, expected) = (got.neighbours, expected.neighbours);
     assert_eq!(got.k, expected.k, "{}", what("k"));
     let similarities = widen(&expected.similarities);
-    assert_close(
-        &what("similarities"),
-        &got.similarities,
-        &similarities,
-        tolerance,
-    );
+    assert_close(&what("similarities"), &got.similarities, &similarities, tolerance);
     let mut exact = vec![];
     for query in 0..queries.len() / scan.dim {
         let found = got.of(query);
@@ -263,11 +220,7 @@ fn assert_scan(device: &Device, queries: &[f32], keys: &[f32], scan: &Scan, tole
         once.sort_unstable();
         once.dedup();
         assert_eq!(once.len(), got.k, "{}", what("distinct keys"));
-        assert!(
-            !(scan.same && found.contains(&(query as u32))),
-            "{}",
-            what("self")
-        );
+        assert!(!(scan.same && found.contains(&(query as u32))), "{}", what("self"));
         exact.extend(found.iter().map(|key| {
             let row = |m: &[f32], i: usize| widen(&m[i * scan.dim..(i + 1) * scan.dim]);
             let (q, k) = (row(queries, query), row(keys, *key as usize));
@@ -293,12 +246,7 @@ fn scan(device: &Device, tolerance: f64) {
         let keys = unit_rows(200 + i as u64, n, dim);
         for (k, entropy_temperature) in [(1, Some(0.3)), (0, Some(1.0)), (5, None), (50, Some(0.1))]
         {
-            let same = |same| Scan {
-                dim,
-                entropy_temperature,
-                k,
-                same,
-            };
+            let same = |same| Scan { dim, entropy_temperature, k, same };
             assert_scan(device, &queries, &keys, &same(false), tolerance);
             let few = &keys[..n.min(700) * dim]; // the naive loops are slow
             assert_scan(device, few, few, &same(true), tolerance);
@@ -310,17 +258,9 @@ fn scan(device: &Device, tolerance: f64) {
 /// specification's.
 fn scan_breaks_ties_by_index(device: &Device, _: f64) {
     let (n, dim) = (517, 9);
-    let keys: Vec<f32> = uniform(5, n * dim)
-        .iter()
-        .map(|v| (v * 1.5).round())
-        .collect();
+    let keys: Vec<f32> = uniform(5, n * dim).iter().map(|v| (v * 1.5).round()).collect();
     for k in [1, 2, 10, 300] {
-        let scan = Scan {
-            dim,
-            entropy_temperature: None,
-            k,
-            same: true,
-        };
+        let scan = Scan { dim, entropy_temperature: None, k, same: true };
         let got = scan_on(device, &keys, &keys, &scan).neighbours;
         let expected = naive::scan(&keys, &keys, &scan).neighbours;
         assert!(got == expected, "k = {k}");
@@ -330,12 +270,7 @@ fn scan_breaks_ties_by_index(device: &Device, _: f64) {
 fn scan_of_more_neighbours_than_keys(device: &Device, tolerance: f64) {
     let keys = uniform(6, 5 * 3);
     for same in [false, true] {
-        let scan = Scan {
-            dim: 3,
-            entropy_temperature: None,
-            k: 9,
-            same,
-        };
+        let scan = Scan { dim: 3, entropy_temperature: None, k: 9, same };
         assert_scan(device, &keys, &keys, &scan, tolerance);
         let got = scan_on(device, &keys, &keys, &scan).neighbours;
         assert_eq!(got.k, if same { 4 } else { 5 });
@@ -345,15 +280,8 @@ fn scan_of_more_neighbours_than_keys(device: &Device, tolerance: f64) {
 fn scan_counts_its_progress(device: &Device, _: f64) {
     let seen = std::sync::Mutex::new(vec![]);
     let keys = device.upload(&uniform(1, 1000)).unwrap();
-    let scan = Scan {
-        dim: 2,
-        entropy_temperature: None,
-        k: 1,
-        same: true,
-    };
-    device
-        .scan(&keys, &keys, &scan, &|done| seen.lock().unwrap().push(done))
-        .unwrap();
+    let scan = Scan { dim: 2, entropy_temperature: None, k: 1, same: true };
+    device.scan(&keys, &keys, &scan, &|done| seen.lock().unwrap().push(done)).unwrap();
     let seen = seen.into_inner().unwrap();
     assert!(seen.is_sorted() && seen.last() == Some(&500), "{seen:?}");
 }
@@ -369,48 +297,25 @@ fn refuses_what_does_not_fit(device: &Device, _: f64) {
     let (two, three) = (up(&[1.0, 2.0]), up(&[1.0, 2.0, 3.0]));
     let mut positives = Positives::with_capacity(1, 1);
     positives.push([1]);
-    says(
-        device.positives(&positives, 1).map(drop),
-        "positive 1 of 1 keys",
-    );
+    says(device.positives(&positives, 1).map(drop), "positive 1 of 1 keys");
     let positives = device.positives(&positives, 2).unwrap();
     let mut stream = device.stream().unwrap();
     let mut loss = |queries: &Buffer, keys: &Buffer, temperature, rows| {
-        let of = SoftmaxLoss {
-            queries,
-            keys,
-            dim: 2,
-            temperature,
-            positives: &positives,
-            items: None,
-        };
-        let loss = Loss {
-            rows: &mut up(&vec![0.0; rows]),
-            gradient: &mut up(&[0.0, 0.0]),
-            weight: 1.0,
-        };
+        let of =
+            SoftmaxLoss { queries, keys, dim: 2, temperature, positives: &positives, items: None };
+        let loss =
+            Loss { rows: &mut up(&vec![0.0; rows]), gradient: &mut up(&[0.0, 0.0]), weight: 1.0 };
         stream.softmax_loss(&of, loss)
     };
     let four = up(&[0.0; 4]);
     says(loss(&two, &three, 0.1, 1), "keys");
     says(loss(&two, &three, 0.1, 1), "expected 4 values, got 3");
     says(loss(&two, &four, 0.0, 1), "temperature 0");
-    says(
-        loss(&two, &four, 0.1, 2),
-        "losses: expected 1 values, got 2",
-    );
-    says(
-        loss(&four, &four, 0.1, 2),
-        "gradient: expected 4 values, got 2",
-    );
+    says(loss(&two, &four, 0.1, 2), "losses: expected 1 values, got 2");
+    says(loss(&four, &four, 0.1, 2), "gradient: expected 4 values, got 2");
     loss(&two, &four, 0.1, 1).unwrap();
     let not_a_number = up(&[f32::NAN; 4]);
-    let scan = Scan {
-        dim: 2,
-        entropy_temperature: None,
-        k: 1,
-        same: true,
-    };
+    let scan = Scan { dim: 2, entropy_temperature: None, k: 1, same: true };
     let result = device.scan(&not_a_number, &not_a_number, &scan, &|_| {});
     says(result.map(drop), "query 0");
 }
@@ -435,12 +340,7 @@ fn thread_count_does_not_change_a_bit() {
     let positives = some_positives(b, n);
     let all = |threads| {
         let cpu = Device::cpu(threads);
-        let scan = Scan {
-            dim,
-            entropy_temperature: Some(0.1),
-            k: 3,
-            same: true,
-        };
+        let scan = Scan { dim, entropy_temperature: Some(0.1), k: 3, same: true };
         let found = scan_on(&cpu, &keys, &keys, &scan);
         let (losses, gradient) = loss_on(&cpu, &queries, &keys, dim, 0.1, &positives);
         let similarities = found.neighbours.similarities;

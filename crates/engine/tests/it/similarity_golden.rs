@@ -36,17 +36,9 @@ fn golden(device: &Device, tolerance: f64) {
     assert_eq!(golden.cases.len(), 3);
     for case in golden.cases {
         let mut positives = Positives::with_capacity(0, 0);
-        case.positives
-            .iter()
-            .for_each(|p| positives.push(p.iter().copied()));
-        let (losses, gradient) = loss_on(
-            device,
-            &case.queries,
-            &case.keys,
-            case.dim,
-            case.temperature,
-            &positives,
-        );
+        case.positives.iter().for_each(|p| positives.push(p.iter().copied()));
+        let (losses, gradient) =
+            loss_on(device, &case.queries, &case.keys, case.dim, case.temperature, &positives);
         assert_close("losses", &losses, &case.losses, tolerance);
         assert_close("gradient", &gradient, &case.gradient, tolerance);
 

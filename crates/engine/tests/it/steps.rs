@@ -31,9 +31,7 @@ fn graph() -> Graph {
     let x = g.input(8, 6, 3);
     let spec = ConvSpec::square(8, 3, 1, 1);
     let x = g.conv_norm("conv1", "bn1", x, spec, true, None).unwrap();
-    let x = g
-        .conv_norm("conv2", "bn2", x, spec, false, Some(x))
-        .unwrap();
+    let x = g.conv_norm("conv2", "bn2", x, spec, false, Some(x)).unwrap();
     let x = g.global_avg_pool("pool", x).unwrap();
     let x = g.dropout("drop", x, 0.3).unwrap();
     let x = g.linear("fc", x, FEATURES, true).unwrap();
@@ -44,9 +42,7 @@ fn graph() -> Graph {
 
 /// The order of an epoch's items: another one in each epoch.
 fn order(epoch: usize) -> Vec<u32> {
-    (0..ITEMS)
-        .map(|i| ((7 * i + 3 * epoch) % ITEMS) as u32)
-        .collect()
+    (0..ITEMS).map(|i| ((7 * i + 3 * epoch) % ITEMS) as u32).collect()
 }
 
 /// The learning rate of each step of an epoch, and the share that a momentum copy keeps.
@@ -62,8 +58,7 @@ const EPOCHS: [(usize, usize); 3] = [(0, 0), (1, 0), (2, 3)];
 fn plan() -> impl Iterator<Item = (usize, usize, u64)> {
     let steps = |(epoch, first)| (first..STEPS).map(move |step| (epoch, step));
     let all = EPOCHS.into_iter().flat_map(steps);
-    all.enumerate()
-        .map(|(number, (epoch, step))| (epoch, step, number as u64))
+    all.enumerate().map(|(number, (epoch, step))| (epoch, step, number as u64))
 }
 
 /// The temperature changes in the midst of an epoch: other calls than those recorded.
@@ -122,10 +117,8 @@ fn by_calls(device: &Device, pixels: &[f32]) -> (Vec<f64>, Vec<Vec<f32>>) {
         let items = &order(epoch)[step * BATCH..][..BATCH];
         let row = |i: &u32| &pixels[*i as usize * PIXELS..][..PIXELS];
         let batch: Vec<f32> = items.iter().flat_map(row).copied().collect();
-        let (batch, items) = (
-            device.upload(&batch).unwrap(),
-            device.upload_indices(items).unwrap(),
-        );
+        let (batch, items) =
+            (device.upload(&batch).unwrap(), device.upload_indices(items).unwrap());
         stream.set_step(number, scalars(epoch)[0][step]).unwrap();
         training.temperature = temperature(number);
         let net = &mut training.net;
@@ -152,12 +145,7 @@ fn steps_are_their_calls(device: &Device, _: f64) {
 /// Two passes over batches that the host prepares.
 fn steps_of_two_views_are_their_calls(device: &Device, _: f64) {
     let graph = residual(8, 6, 8, FEATURES).unwrap();
-    let views = HostViews {
-        batch: BATCH,
-        views: 2,
-        items: ITEMS,
-        len: PIXELS,
-    };
+    let views = HostViews { batch: BATCH, views: 2, items: ITEMS, len: PIXELS };
     let order: Vec<u32> = (0..ITEMS as u32).collect();
     let run = |fresh: bool| {
         let mut training = TwoViews::new(device, &graph, NetworkOptions::new(BATCH));
@@ -196,10 +184,8 @@ fn steps_of_two_views_are_their_calls(device: &Device, _: f64) {
 fn schedules_may_come_and_go(device: &Device, _: f64) {
     let run = |recorded: bool| {
         let mut training = WithMemory::new(device, &graph(), &NetworkOptions::new(BATCH), ITEMS);
-        let (mut source, mut stream) = (
-            batches(device, uniform(1, ITEMS * PIXELS)),
-            device.stream().unwrap(),
-        );
+        let (mut source, mut stream) =
+            (batches(device, uniform(1, ITEMS * PIXELS)), device.stream().unwrap());
         for (epoch, count) in [1, 4, 2, 3].into_iter().enumerate() {
             if !recorded {
                 source = batches(device, uniform(1, ITEMS * PIXELS));
@@ -227,12 +213,7 @@ fn schedules_may_come_and_go(device: &Device, _: f64) {
 /// each step.
 fn the_host_has_a_part_in_a_step(device: &Device, _: f64) {
     let (graph, pixels) = (graph(), uniform(1, ITEMS * PIXELS));
-    let aim = |features: &[f32]| {
-        features
-            .iter()
-            .map(|f| f.round() - 0.25)
-            .collect::<Vec<f32>>()
-    };
+    let aim = |features: &[f32]| features.iter().map(|f| f.round() - 0.25).collect::<Vec<f32>>();
     let options = NetworkOptions::new(BATCH);
     let run = |in_steps: bool| -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
         let mut net = device.network(&graph, &options).unwrap();
@@ -249,11 +230,7 @@ fn the_host_has_a_part_in_a_step(device: &Device, _: f64) {
                 Ok(())
             })?;
             let (output, gradient) = net.output_and_gradient();
-            let loss = Loss {
-                rows: &mut rows,
-                gradient,
-                weight: 1.0,
-            };
+            let loss = Loss { rows: &mut rows, gradient, weight: 1.0 };
             stream.mean_squared(output, &targets, FEATURES, loss)?;
             net.backward(stream, 0)?;
             stream.host_call(&mut || {

@@ -44,11 +44,7 @@ fn losses_of(
 ) -> [Vec<f32>; 2] {
     let unwritten = |len| device.hand_over(vec![f32::NAN; len]).unwrap();
     let (mut losses, mut gradient) = (unwritten(rows), unwritten(len));
-    let loss = Loss {
-        rows: &mut losses,
-        gradient: &mut gradient,
-        weight: WEIGHT,
-    };
+    let loss = Loss { rows: &mut losses, gradient: &mut gradient, weight: WEIGHT };
     run(&mut device.stream().unwrap(), loss).unwrap();
     [losses, gradient].map(|buffer| device.download(&buffer).unwrap())
 }
@@ -81,10 +77,7 @@ fn check_within(
     naive(&mut expected.0, &mut expected.1);
     assert_close(&what("losses"), &losses, &expected.0, tolerance);
     // A first row without length has a gradient that dwarfs all others.
-    let (got, expected) = (
-        gradient.split_at(len / rows),
-        expected.1.split_at(len / rows),
-    );
+    let (got, expected) = (gradient.split_at(len / rows), expected.1.split_at(len / rows));
     assert_gradient(&what("gradient"), got.0, expected.0, tolerance);
     assert_gradient(&what("gradient"), got.1, expected.1, tolerance);
 }
@@ -93,9 +86,7 @@ fn check_within(
 #[track_caller]
 fn assert_gradient(what: &str, got: &[f32], expected: &[f64], tolerance: f64) {
     let scale = expected.iter().fold(1e-9_f64, |m, g| m.max(g.abs()));
-    let got: Vec<f32> = (got.iter())
-        .map(|g| (f64::from(*g) / scale) as f32)
-        .collect();
+    let got: Vec<f32> = (got.iter()).map(|g| (f64::from(*g) / scale) as f32).collect();
     let expected: Vec<f64> = expected.iter().map(|g| g / scale).collect();
     assert_close(what, &got, &expected, tolerance);
 }
@@ -105,20 +96,9 @@ fn up(device: &Device, values: &[f32]) -> Buffer {
 }
 
 fn softmax_cross_entropy(device: &Device, _: f64) {
-    let sizes = [
-        (1, 1),
-        (1, 2),
-        (3, 7),
-        (33, 10),
-        (64, 100),
-        (5, 1003),
-        (2, 100_000),
-    ];
+    let sizes = [(1, 1), (1, 2), (3, 7), (33, 10), (64, 100), (5, 1003), (2, 100_000)];
     for (batch, classes) in sizes {
-        let logits: Vec<f32> = uniform(1, batch * classes)
-            .iter()
-            .map(|v| 8.0 * v)
-            .collect();
+        let logits: Vec<f32> = uniform(1, batch * classes).iter().map(|v| 8.0 * v).collect();
         let labels: Vec<u32> = (0..100).map(|i| (i * 7 % classes) as u32).collect();
         let items: Vec<u32> = (0..batch).map(|i| (i * 13 % 100) as u32).collect();
         check(
@@ -175,9 +155,7 @@ fn gathered_rows(device: &Device, _: f64) {
         let mut stream = device.stream().unwrap();
         let (from, which) = (up(device, &values), device.upload_indices(&items).unwrap());
         stream.gather_rows(&from, dim, &which, &mut to).unwrap();
-        let rows = items
-            .iter()
-            .flat_map(|i| &values[*i as usize * dim..][..dim]);
+        let rows = items.iter().flat_map(|i| &values[*i as usize * dim..][..dim]);
         let expected: Vec<f32> = rows.copied().collect();
         assert_eq!(device.download(&to).unwrap(), expected);
         let beyond = device.upload_indices(&vec![50; count]).unwrap();
@@ -198,12 +176,7 @@ fn parts_of_pictures(device: &Device, _: f64) {
             "counting",
             (pictures, rows.len()),
             |stream, loss| {
-                let of = Counting {
-                    rows: &up(device, &rows),
-                    views,
-                    dim,
-                    margin,
-                };
+                let of = Counting { rows: &up(device, &rows), views, dim, margin };
                 stream.counting(&of, &mut distances(device), loss)
             },
             |losses, gradient| {
@@ -212,21 +185,10 @@ fn parts_of_pictures(device: &Device, _: f64) {
             },
         );
         let mut found = distances(device);
-        let of = Counting {
-            rows: &up(device, &rows),
-            views,
-            dim,
-            margin,
-        };
-        let (mut losses, mut gradient) = (
-            device.zeros(pictures).unwrap(),
-            device.zeros(rows.len()).unwrap(),
-        );
-        let loss = Loss {
-            rows: &mut losses,
-            gradient: &mut gradient,
-            weight: 1.0,
-        };
+        let of = Counting { rows: &up(device, &rows), views, dim, margin };
+        let (mut losses, mut gradient) =
+            (device.zeros(pictures).unwrap(), device.zeros(rows.len()).unwrap());
+        let loss = Loss { rows: &mut losses, gradient: &mut gradient, weight: 1.0 };
         let mut stream = device.stream().unwrap();
         stream.counting(&of, &mut found, loss).unwrap();
         let found = device.download(&found).unwrap();
@@ -270,13 +232,7 @@ fn great_logits(device: &Device, _: f64) {
 /// The queries of each view over the keys of the next one, each picture's own key being the
 /// positive; similarities are as coarse as the device is.
 fn softmax_between_views(device: &Device, tolerance: f64) {
-    for (views, batch, dim) in [
-        (1, 5, 8),
-        (2, 1, 4),
-        (2, 30, 16),
-        (3, 17, 33),
-        (2, 300, 128),
-    ] {
+    for (views, batch, dim) in [(1, 5, 8), (2, 1, 4), (2, 30, 16), (3, 17, 33), (2, 300, 128)] {
         let len = views * batch * dim;
         let [queries, keys] = [1, 2].map(|seed| representable(uniform(seed, len), tolerance));
         let mut itself = Positives::default();
@@ -386,9 +342,8 @@ fn contrastive_between_views(device: &Device, _: f64) {
 fn great_similarities(device: &Device, _: f64) {
     let values: Vec<f32> = uniform(5, 60).iter().map(|v| 100.0 * v).collect();
     let rows = up(device, &values);
-    let [losses, gradient] = losses_of(device, (12, 60), |stream, loss| {
-        stream.contrastive(&rows, 2, 5, 1.0, loss)
-    });
+    let [losses, gradient] =
+        losses_of(device, (12, 60), |stream, loss| stream.contrastive(&rows, 2, 5, 1.0, loss));
     let (mut expected, mut direction) = ([f64::NAN; 12], [f64::NAN; 60]);
     let (rows, weight) = (widen(&values), f64::from(WEIGHT));
     contrastive::contrastive(&rows, 5, 2, 1.0, weight, &mut expected, &mut direction);
@@ -399,9 +354,7 @@ fn great_similarities(device: &Device, _: f64) {
 /// The softmax over one other row is 1, and that row is the positive.
 fn one_picture_in_two_views(device: &Device, _: f64) {
     let rows = up(device, &[0.6, 0.8, 1.0, 0.0]);
-    let got = losses_of(device, (2, 4), |stream, loss| {
-        stream.contrastive(&rows, 2, 2, 0.5, loss)
-    });
+    let got = losses_of(device, (2, 4), |stream, loss| stream.contrastive(&rows, 2, 2, 0.5, loss));
     for got in got.iter().flatten() {
         assert!(got.abs() < 1e-6, "{got}");
     }
@@ -446,9 +399,7 @@ fn means_of_other_views(device: &Device, _: f64) {
             let rows = uniform(7, views * batch * dim);
             let mut to = device.hand_over(vec![f32::NAN; rows.len()]).unwrap();
             let mut stream = device.stream().unwrap();
-            stream
-                .mean_of_others(&up(device, &rows), views, dim, normalise, &mut to)
-                .unwrap();
+            stream.mean_of_others(&up(device, &rows), views, dim, normalise, &mut to).unwrap();
             let mut expected = vec![f64::NAN; rows.len()];
             cosine::mean_of_others(&widen(&rows), dim, views, normalise, &mut expected);
             let got = device.download(&to).unwrap();
@@ -463,15 +414,8 @@ fn losses_that_do_not_fit_are_refused(device: &Device, _: f64) {
     let words = |w: &[u32]| device.upload_indices(w).unwrap();
     let mut stream = device.stream().unwrap();
     let mut refused = |rows, len, run: &dyn Fn(&mut Stream, Loss) -> Result<()>| {
-        let loss = Loss {
-            rows: &mut zeros(rows),
-            gradient: &mut zeros(len),
-            weight: 1.0,
-        };
-        assert!(
-            run(&mut stream, loss).is_err(),
-            "{rows} losses, {len} values"
-        );
+        let loss = Loss { rows: &mut zeros(rows), gradient: &mut zeros(len), weight: 1.0 };
+        assert!(run(&mut stream, loss).is_err(), "{rows} losses, {len} values");
     };
     refused(2, 6, &|s, loss| s.cosine(&six, &four, 3, loss));
     refused(3, 6, &|s, loss| s.cosine(&six, &six, 3, loss));
@@ -484,80 +428,37 @@ fn losses_that_do_not_fit_are_refused(device: &Device, _: f64) {
     refused(6, 6, &|s, loss| s.contrastive(&six, 2, 1, 0.0, loss));
     refused(5, 6, &|s, loss| s.contrastive(&six, 2, 1, 0.5, loss));
     let (labels, two) = (words(&[0, 1, 2]), words(&[0, 1]));
-    refused(2, 6, &|s, loss| {
-        s.cross_entropy(&four, 3, &labels, &two, loss)
-    });
-    refused(3, 6, &|s, loss| {
-        s.cross_entropy(&six, 3, &labels, &two, loss)
-    });
-    refused(2, 4, &|s, loss| {
-        s.cross_entropy(&six, 3, &labels, &two, loss)
-    });
+    refused(2, 6, &|s, loss| s.cross_entropy(&four, 3, &labels, &two, loss));
+    refused(3, 6, &|s, loss| s.cross_entropy(&six, 3, &labels, &two, loss));
+    refused(2, 4, &|s, loss| s.cross_entropy(&six, 3, &labels, &two, loss));
     let (beyond, far) = (words(&[0, 3]), words(&[0, 5]));
-    refused(2, 6, &|s, loss| {
-        s.cross_entropy(&six, 3, &beyond, &two, loss)
-    });
-    refused(2, 6, &|s, loss| {
-        s.cross_entropy(&six, 3, &labels, &far, loss)
-    });
-    refused(2, 6, &|s, loss| {
-        s.cross_entropy(&six, 0, &labels, &two, loss)
-    });
-    let of = |views, dim, margin| Counting {
-        rows: &six,
-        views,
-        dim,
-        margin,
-    };
+    refused(2, 6, &|s, loss| s.cross_entropy(&six, 3, &beyond, &two, loss));
+    refused(2, 6, &|s, loss| s.cross_entropy(&six, 3, &labels, &far, loss));
+    refused(2, 6, &|s, loss| s.cross_entropy(&six, 0, &labels, &two, loss));
+    let of = |views, dim, margin| Counting { rows: &six, views, dim, margin };
     let [ten, two_pictures] = [zeros(10), zeros(2)].map(std::cell::RefCell::new);
     for (views, dim, margin) in [(2, 3, 1.0), (1, 1, 1.0), (3, 1, 0.0), (3, 1, f32::NAN)] {
         refused(2, 6, &|s, loss| {
-            s.counting(
-                &of(views, dim, margin),
-                &mut two_pictures.borrow_mut(),
-                loss,
-            )
+            s.counting(&of(views, dim, margin), &mut two_pictures.borrow_mut(), loss)
         });
     }
-    refused(2, 6, &|s, loss| {
-        s.counting(&of(3, 1, 1.0), &mut ten.borrow_mut(), loss)
-    });
+    refused(2, 6, &|s, loss| s.counting(&of(3, 1, 1.0), &mut ten.borrow_mut(), loss));
     let three = zeros(3);
-    refused(3, 6, &|s, loss| {
-        s.weighted_cross_entropy(&six, &labels, &two, &three, loss)
-    });
-    refused(2, 6, &|s, loss| {
-        s.weighted_cross_entropy(&six, &labels, &two, &four, loss)
-    });
-    assert!(
-        stream
-            .mean_of_others(&six, 4, 1, true, &mut zeros(6))
-            .is_err()
-    );
-    assert!(
-        stream
-            .mean_of_others(&six, 2, 3, true, &mut zeros(4))
-            .is_err()
-    );
+    refused(3, 6, &|s, loss| s.weighted_cross_entropy(&six, &labels, &two, &three, loss));
+    refused(2, 6, &|s, loss| s.weighted_cross_entropy(&six, &labels, &two, &four, loss));
+    assert!(stream.mean_of_others(&six, 4, 1, true, &mut zeros(6)).is_err());
+    assert!(stream.mean_of_others(&six, 2, 3, true, &mut zeros(4)).is_err());
     assert!(stream.copy(&six, &mut zeros(4)).is_err());
     assert!(stream.add(&six, &mut zeros(4)).is_err());
 }
 
 fn rows_by_a_codebook(device: &Device, _: f64) {
-    for (count, entries, dim) in [
-        (1, 1, 1),
-        (7, 3, 2),
-        (1000, 100, 1),
-        (513, 37, 2),
-        (9, 4, 33),
-    ] {
+    for (count, entries, dim) in [(1, 1, 1), (7, 3, 2), (1000, 100, 1), (513, 37, 2), (9, 4, 33)] {
         let (rows, codebook) = (uniform(3, count * dim), uniform(4, entries * dim));
         let blank = device.upload_indices(&vec![0; count]).unwrap();
         let mut to = blank.below(entries).unwrap();
         let mut stream = device.stream().unwrap();
-        stream
-            .quantise(&up(device, &rows), &up(device, &codebook), dim, &mut to)
-            .unwrap();
+        stream.quantise(&up(device, &rows), &up(device, &codebook), dim, &mut to).unwrap();
         let expected = quantise::quantise(&widen(&rows), &widen(&codebook), dim);
         assert_eq!(device.download_indices(&to).unwrap(), expected);
     }
@@ -583,9 +484,7 @@ fn right_guesses(device: &Device, _: f64) {
         let mut tally = words(&vec![5; classes + 1]);
         let mut stream = device.stream().unwrap();
         let (from, of, which) = (up(device, &logits), words(&labels), words(&items));
-        stream
-            .tally(&from, classes, &of, &which, &mut tally)
-            .unwrap();
+        stream.tally(&from, classes, &of, &which, &mut tally).unwrap();
         let mut expected = vec![5; classes + 1];
         quantise::tally(&widen(&logits), classes, &labels, &items, &mut expected);
         assert_eq!(device.download_indices(&tally).unwrap(), expected);
@@ -603,9 +502,8 @@ fn tiles_of_pictures(device: &Device, _: f64) {
         let (pictures, seed, step) = (6, 7 << 33 | 5, 41);
         let pixels = uniform(6, pictures * size * size * channels);
         let room = size - side - jitter + 1;
-        let places: Vec<u32> = (0..classes * count)
-            .map(|i| (i * 7 % (room * room)) as u32)
-            .collect();
+        let places: Vec<u32> =
+            (0..classes * count).map(|i| (i * 7 % (room * room)) as u32).collect();
         let words = |w: &[u32]| device.upload_indices(w).unwrap();
         let (from, table) = (up(device, &pixels), words(&places));
         let of = Tiles {
@@ -624,15 +522,7 @@ fn tiles_of_pictures(device: &Device, _: f64) {
         let mut stream = device.stream().unwrap();
         stream.set_step(step, 0.0).unwrap();
         stream.tiles(&of, &mut labels, &mut to).unwrap();
-        let cut = tiles::Cut {
-            size,
-            channels,
-            tiles: count,
-            side,
-            jitter,
-            normalise,
-            seed,
-        };
+        let cut = tiles::Cut { size, channels, tiles: count, side, jitter, normalise, seed };
         let expected = tiles::tiles(&cut, &widen(&pixels), &places, step);
         assert_eq!(device.download_indices(&labels).unwrap(), expected.0);
         let got = device.download(&to).unwrap();

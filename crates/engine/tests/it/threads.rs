@@ -41,9 +41,7 @@ fn with_a_memory(device: &Device) -> Vec<u32> {
         all.extend(bits(&device.download(&training.rows).unwrap()));
     }
     all.extend(bits(training.state().iter().flatten()));
-    all.extend(bits(
-        read_all(&training.copy, Tensors::Values).iter().flatten(),
-    ));
+    all.extend(bits(read_all(&training.copy, Tensors::Values).iter().flatten()));
     all
 }
 
@@ -51,12 +49,8 @@ fn with_a_memory(device: &Device) -> Vec<u32> {
 fn of_two_views(device: &Device) -> Vec<u32> {
     let graph = residual(20, 18, 16, FEATURES).unwrap();
     let mut training = TwoViews::new(device, &graph, NetworkOptions::new(BATCH));
-    let views = HostViews {
-        batch: BATCH,
-        views: 2,
-        items: ITEMS,
-        len: graph.nodes()[0].shape.len(),
-    };
+    let views =
+        HostViews { batch: BATCH, views: 2, items: ITEMS, len: graph.nodes()[0].shape.len() };
     let (mut source, mut stream) = (views.on(device), device.stream().unwrap());
     let order: Vec<u32> = (0..ITEMS as u32).collect();
     let scalars = scalars();
@@ -87,11 +81,7 @@ fn losses_over_rows(device: &Device) -> Vec<u32> {
     let mut run = |work: &dyn Fn(&mut Stream, Loss) -> Result<()>| {
         let zeros = |len| device.zeros(len).unwrap();
         let (mut rows, mut gradient) = (zeros(ROWS), zeros(ROWS * DIM));
-        let loss = Loss {
-            rows: &mut rows,
-            gradient: &mut gradient,
-            weight: 0.7,
-        };
+        let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 0.7 };
         work(&mut device.stream().unwrap(), loss).unwrap();
         for buffer in [rows, gradient] {
             all.extend(bits(&device.download(&buffer).unwrap()));
@@ -111,20 +101,12 @@ fn one_two_and_four_threads_give_the_same_bits() {
     for train in [with_a_memory, of_two_views, losses_over_rows] {
         for level in SimdLevel::available() {
             let one = train(&cpu(1, level));
-            assert!(
-                one.iter().all(|b| f32::from_bits(*b).is_finite()),
-                "{level}"
-            );
+            assert!(one.iter().all(|b| f32::from_bits(*b).is_finite()), "{level}");
             for threads in [2, 4] {
                 let more = train(&cpu(threads, level));
                 assert_eq!(one.len(), more.len());
                 let different = one.iter().zip(&more).filter(|(a, b)| a != b).count();
-                assert_eq!(
-                    different,
-                    0,
-                    "{level}, {threads} threads, of {} values",
-                    one.len()
-                );
+                assert_eq!(different, 0, "{level}, {threads} threads, of {} values", one.len());
             }
         }
     }
@@ -157,11 +139,7 @@ fn two_callers_may_share_a_device() {
                     positives: &positives,
                     items: None,
                 };
-                let loss = Loss {
-                    rows: &mut rows,
-                    gradient: &mut gradient,
-                    weight: 1.0,
-                };
+                let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 1.0 };
                 stream.softmax_loss(&of, loss).unwrap();
             };
             match within {

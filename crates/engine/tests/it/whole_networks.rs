@@ -34,14 +34,7 @@ fn a_node_read_by_three(device: &Device, tolerance: f64) {
         let b = g.relu("b", shared)?;
         let ab = g.add("ab", a, b)?;
         let pooled = g.max_pool("pool", shared, Window::square(3, 1, 1))?;
-        let c = g.conv_norm(
-            "c",
-            "cn",
-            ab,
-            ConvSpec::square(8, 3, 1, 1),
-            true,
-            Some(shared),
-        )?;
+        let c = g.conv_norm("c", "cn", ab, ConvSpec::square(8, 3, 1, 1), true, Some(shared))?;
         g.add("sum", c, pooled)
     });
     compare(device, &graph, 3, 11, 2.0 * tolerance);
@@ -51,14 +44,7 @@ fn one_input_twice(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(4, 5, 8), |g, x| {
         let x = g.conv_norm("stem", "stemn", x, ConvSpec::square(8, 1, 1, 0), true, None)?;
         let twice = g.add("twice", x, x)?;
-        g.conv_norm(
-            "c",
-            "cn",
-            twice,
-            ConvSpec::square(8, 3, 1, 1),
-            false,
-            Some(twice),
-        )
+        g.conv_norm("c", "cn", twice, ConvSpec::square(8, 3, 1, 1), false, Some(twice))
     });
     compare(device, &graph, 3, 12, 2.0 * tolerance);
 }
@@ -101,21 +87,10 @@ fn training_follows_the_naive_network(device: &Device, tolerance: f64) {
 /// Five steps over given gradients, so that only the optimiser is judged.
 fn sgd_with_and_without_nesterov(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(5, 5, 3), |g, x| {
-        g.conv_norm(
-            "conv",
-            "bn",
-            x,
-            ConvSpec::square(17, 3, 1, 1).with_bias(),
-            true,
-            None,
-        )
+        g.conv_norm("conv", "bn", x, ConvSpec::square(17, 3, 1, 1).with_bias(), true, None)
     });
     for nesterov in [true, false] {
-        let sgd = Optimiser::Sgd {
-            momentum: 0.9,
-            nesterov,
-            decay: 0.01,
-        };
+        let sgd = Optimiser::Sgd { momentum: 0.9, nesterov, decay: 0.01 };
         let options = NetworkOptions::new(2).with_optimiser(sgd);
         let mut net = Driven::new(device, &graph, &options);
         let mut twin = NaiveNetwork::new(&graph);
@@ -141,19 +116,9 @@ fn sgd_with_and_without_nesterov(device: &Device, tolerance: f64) {
 /// Layers asked for keep their values, in training and in inference, though others reuse memory.
 fn kept_layers(device: &Device, tolerance: f64) {
     let graph = residual(9, 8, 6, 10).unwrap();
-    let names = [
-        "stem",
-        "maxpool",
-        "layer1.conv2",
-        "layer2.down",
-        "avgpool",
-        "fc",
-    ];
+    let names = ["stem", "maxpool", "layer1.conv2", "layer2.down", "avgpool", "fc"];
     let nodes = names.map(|n| graph.find(n).unwrap());
-    let options = NetworkOptions {
-        keep: nodes.to_vec(),
-        ..NetworkOptions::new(4)
-    };
+    let options = NetworkOptions { keep: nodes.to_vec(), ..NetworkOptions::new(4) };
     let mut net = Driven::new(device, &graph, &options);
     let mut twin = NaiveNetwork::new(&graph);
     set_parameters(&mut net, &mut twin, &any_parameters(&graph, 7)).unwrap();
@@ -268,10 +233,7 @@ fn wrong_lengths_are_refused(device: &Device, _: f64) {
     says(net.infer(&[0.0; 100], &mut [0.0; 6]), ["192", "100"]);
     says(net.infer(&[0.0; 192], &mut [0.0; 7]), ["6", "7"]);
     says(net.write(Tensors::Values, 0, &[0.0; 5]), ["108", "5"]);
-    assert!(
-        net.infer(&[0.0; 4 * 192], &mut [0.0; 24]).is_err(),
-        "more than the batch"
-    );
+    assert!(net.infer(&[0.0; 4 * 192], &mut [0.0; 24]).is_err(), "more than the batch");
     assert!(device.network(&graph, &NetworkOptions::new(0)).is_err());
     // None of this has broken it.
     net.train_forward(&[0.5; 3 * 192], 0).unwrap();

@@ -18,15 +18,8 @@ fn check(
     out: usize,
     padding: [usize; 2],
 ) {
-    let spec = ConvSpec {
-        out,
-        window: Window {
-            kernel: [3, 3],
-            stride: [1, 1],
-            padding,
-        },
-        bias: false,
-    };
+    let spec =
+        ConvSpec { out, window: Window { kernel: [3, 3], stride: [1, 1], padding }, bias: false };
     let graph = one_layer(input, |g, x| g.conv("conv", x, spec));
     compare(device, &graph, batch, out as u64, tolerance);
 }

@@ -59,40 +59,19 @@ fn agrees_with_plain_loops() {
     let (classes, dim) = (8, 10);
     let train_values: Vec<u32> = (0..403).map(|i| i * 7 % classes).collect();
     let test_values: Vec<u32> = (0..151).map(|i| i * 5 % classes).collect();
-    let (train, test) = (
-        features(1, &train_values, dim),
-        features(2, &test_values, dim),
-    );
+    let (train, test) = (features(1, &train_values, dim), features(2, &test_values, dim));
     let (train_labels, test_labels) = (labels(&train_values, 8), labels(&test_values, 8));
     let device = Device::cpu(2);
-    let (bank, queries) = (
-        device.upload(&train).unwrap(),
-        device.upload(&test).unwrap(),
-    );
+    let (bank, queries) = (device.upload(&train).unwrap(), device.upload(&test).unwrap());
     for (k, temperature) in [(1, 0.07), (20, 0.07), (200, 0.5), (1000, 0.1)] {
         let options = KnnOptions { k, temperature };
-        let got = weighted_knn(
-            &device,
-            &options,
-            &bank,
-            dim,
-            &train_labels,
-            &queries,
-            &test_labels,
-        )
-        .unwrap();
+        let got =
+            weighted_knn(&device, &options, &bank, dim, &train_labels, &queries, &test_labels)
+                .unwrap();
         let classes = classes as usize;
-        let (top1, top5) = naive_knn(
-            &options,
-            (&train, &train_values),
-            (&test, &test_values),
-            dim,
-            classes,
-        );
-        assert!(
-            top1 > 0.2 && top1 < 0.95,
-            "the task is neither trivial nor hopeless: {top1}"
-        );
+        let (top1, top5) =
+            naive_knn(&options, (&train, &train_values), (&test, &test_values), dim, classes);
+        assert!(top1 > 0.2 && top1 < 0.95, "the task is neither trivial nor hopeless: {top1}");
         assert_eq!((got.top1, got.top5), (top1, Some(top5)), "k = {k}");
         assert_eq!((got.n, got.k), (151, k.min(403)));
     }
@@ -128,9 +107,7 @@ fn says_what_cannot_be() {
 
 fn some_pictures(n: usize) -> Pictures {
     let draws = Draws::new(9, Stream::Test, 0, 0);
-    let bytes = (0..n as u64 * 4 * 4 * 3)
-        .map(|i| draws.word(i) as u8)
-        .collect();
+    let bytes = (0..n as u64 * 4 * 4 * 3).map(|i| draws.word(i) as u8).collect();
     Pictures::new(4, 4, bytes).unwrap()
 }
 
@@ -166,9 +143,8 @@ fn many_raw_pixels_are_averaged() {
         let value = |cell: usize, channel: usize| -> f64 {
             let corner = cell / 2 * 8 + cell % 2 * 2;
             let places = [0, 1, 4, 5].map(|p| 3 * (corner + p) + channel);
-            let sum: f64 = (places.iter())
-                .map(|p| f64::from(pictures.picture(i)[*p]) / 255.0)
-                .sum();
+            let sum: f64 =
+                (places.iter()).map(|p| f64::from(pictures.picture(i)[*p]) / 255.0).sum();
             sum / 4.0 - f64::from(mean[channel])
         };
         let expected: Vec<f64> = (0..12).map(|j| value(j / 3, j % 3)).collect();
@@ -195,10 +171,7 @@ fn extract_takes_every_picture_once_in_order() {
     let pictures = some_pictures(10);
     let (mean, std) = ([0.4, 0.5, 0.6], [0.2, 0.3, 0.4]);
     let told = std::cell::RefCell::new(vec![]);
-    let all = extract(&mut net, &pictures, mean, std, &|n| {
-        told.borrow_mut().push(n)
-    })
-    .unwrap();
+    let all = extract(&mut net, &pictures, mean, std, &|n| told.borrow_mut().push(n)).unwrap();
     assert_eq!(told.into_inner(), [4, 8, 10]);
     assert_eq!(all.len(), 60);
     for i in 0..10 {

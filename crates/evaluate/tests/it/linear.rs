@@ -31,11 +31,7 @@ fn set(n: usize, first: u64, classes: usize, signal: f32) -> (Rows, Labels) {
         let both = row.iter().zip(centre).enumerate();
         values.extend(both.map(|(j, (r, c))| (r + c) * 100.0_f32.powi((j % 3) as i32 - 1) + 5.0));
     }
-    let rows = Rows {
-        dim,
-        channels,
-        values,
-    };
+    let rows = Rows { dim, channels, values };
     (rows, labels(truth, classes))
 }
 
@@ -48,21 +44,14 @@ fn accuracy(signal: f32, options: &LinearOptions) -> (f64, Option<f64>) {
     let tell = |epoch, loss| told.lock().unwrap().push((epoch, loss));
     let result = set.classify(options, &tell).unwrap();
     let told = told.into_inner().unwrap();
-    assert_eq!(
-        (told.len(), result.n, result.dim),
-        (options.epochs, 210, 24)
-    );
+    assert_eq!((told.len(), result.n, result.dim), (options.epochs, 210, 24));
     assert_eq!(told.last(), Some(&(options.epochs, result.train_loss)));
     (result.top1, result.top5)
 }
 
 #[test]
 fn separable_rows_are_told_apart_and_noise_is_not() {
-    let options = LinearOptions {
-        epochs: 20,
-        batch: 64,
-        ..LinearOptions::default()
-    };
+    let options = LinearOptions { epochs: 20, batch: 64, ..LinearOptions::default() };
     let (top1, top5) = accuracy(2.0, &options);
     assert!(top1 > 0.97 && top5.unwrap() > 0.99, "{top1} {top5:?}");
     let (top1, top5) = accuracy(0.0, &options);
@@ -76,12 +65,7 @@ fn the_seed_decides_and_threads_do_not() {
     let loss = |threads, seed| {
         let (train, test, device) = (train.clone(), test.clone(), Device::cpu(threads));
         let set = LinearSet::new(&device, train, &train_labels, test, &test_labels).unwrap();
-        let options = LinearOptions {
-            epochs: 5,
-            batch: 64,
-            seed,
-            ..LinearOptions::default()
-        };
+        let options = LinearOptions { epochs: 5, batch: 64, seed, ..LinearOptions::default() };
         let result = set.classify(&options, &|_, _| {});
         result.unwrap().train_loss
     };
@@ -94,10 +78,7 @@ fn divergence_is_said() {
     let (train, train_labels) = set(300, 0, 7, 0.0);
     let (test, device) = (train.clone(), Device::cpu(1));
     let set = LinearSet::new(&device, train, &train_labels, test, &train_labels).unwrap();
-    let options = LinearOptions {
-        rate: f32::MAX,
-        ..LinearOptions::default()
-    };
+    let options = LinearOptions { rate: f32::MAX, ..LinearOptions::default() };
     let error = set.classify(&options, &|_, _| {});
     let error = error.unwrap_err().to_string();
     assert!(error.contains("smaller learning rate"), "{error}");
@@ -115,10 +96,7 @@ fn layers_are_extracted_through_taps() {
         let (mean, std) = ([0.5; 3], [0.25; 3]);
         for (name, node) in graph.taps() {
             let network = |batch| {
-                let options = NetworkOptions {
-                    keep: vec![*node],
-                    ..NetworkOptions::new(batch)
-                };
+                let options = NetworkOptions { keep: vec![*node], ..NetworkOptions::new(batch) };
                 let mut network = device.network(&graph, &options).unwrap();
                 network.initialise(1).unwrap();
                 network
@@ -128,10 +106,7 @@ fn layers_are_extracted_through_taps() {
             let rows =
                 extract_layer(&mut network(2), *node, &pictures, mean, std, 100, &tell).unwrap();
             assert_eq!((rows.len(), *told.lock().unwrap()), (5, 5));
-            assert!(
-                rows.dim <= 100 && rows.dim.is_multiple_of(rows.channels),
-                "{name}"
-            );
+            assert!(rows.dim <= 100 && rows.dim.is_multiple_of(rows.channels), "{name}");
             let mut single = network(1);
             for i in 0..5 {
                 let mut seen = vec![0.0; 16 * 16 * 3];

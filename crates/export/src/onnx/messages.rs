@@ -90,21 +90,11 @@ protobuf! {
 
 impl AttributeProto {
     pub fn float(name: &str, value: f32) -> Self {
-        AttributeProto {
-            name: name.into(),
-            f: Some(value),
-            r#type: 1,
-            ..AttributeProto::default()
-        }
+        AttributeProto { name: name.into(), f: Some(value), r#type: 1, ..AttributeProto::default() }
     }
 
     pub fn int(name: &str, value: i64) -> Self {
-        AttributeProto {
-            name: name.into(),
-            i: Some(value),
-            r#type: 2,
-            ..AttributeProto::default()
-        }
+        AttributeProto { name: name.into(), i: Some(value), r#type: 2, ..AttributeProto::default() }
     }
 
     pub fn ints(name: &str, values: impl IntoIterator<Item = usize>) -> Self {
@@ -140,24 +130,13 @@ impl TensorProto {
 impl ValueInfoProto {
     /// Floats with any number of rows, called `batch`, and these dimensions after it.
     pub fn batch_of(name: &str, dims: &[usize]) -> Self {
-        let batch = Dimension {
-            dim_value: None,
-            dim_param: Some("batch".into()),
-        };
-        let fixed = dims.iter().map(|d| Dimension {
-            dim_value: Some(*d as i64),
-            dim_param: None,
-        });
-        let shape = TensorShapeProto {
-            dim: std::iter::once(batch).chain(fixed).collect(),
-        };
+        let batch = Dimension { dim_value: None, dim_param: Some("batch".into()) };
+        let fixed = dims.iter().map(|d| Dimension { dim_value: Some(*d as i64), dim_param: None });
+        let shape = TensorShapeProto { dim: std::iter::once(batch).chain(fixed).collect() };
         ValueInfoProto {
             name: name.into(),
             r#type: Some(TypeProto {
-                tensor_type: Some(TensorTypeProto {
-                    elem_type: FLOAT,
-                    shape: Some(shape),
-                }),
+                tensor_type: Some(TensorTypeProto { elem_type: FLOAT, shape: Some(shape) }),
             }),
         }
     }

@@ -162,10 +162,7 @@ fn schema() -> [Vec<u8>; 6] {
             .i32(6, LIST)
             .structure(10, Struct::new().structure(3, Struct::new())),
         Struct::new().i32(3, REPEATED).binary(4, "list").i32(5, 1),
-        Struct::new()
-            .i32(1, FLOAT)
-            .i32(3, REQUIRED)
-            .binary(4, "element"),
+        Struct::new().i32(1, FLOAT).i32(3, REQUIRED).binary(4, "element"),
     ];
     elements.map(Struct::end)
 }
@@ -178,11 +175,7 @@ mod tests {
     /// `tests/it/parquet.rs`.
     #[test]
     fn bytes_are_the_standards() {
-        let info = TableInfo {
-            rows: 3,
-            dim: 2,
-            notes: vec![("k".into(), "v".into())],
-        };
+        let info = TableInfo { rows: 3, dim: 2, notes: vec![("k".into(), "v".into())] };
         let mut table = ParquetTable::new(vec![], &info).unwrap();
         table.rows_in_group = 2;
         table.row("a", Some("x"), &[1.0, -1.0]).unwrap();

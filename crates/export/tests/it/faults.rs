@@ -46,12 +46,7 @@ impl Lab {
         train(&device, &mut run, &data, &mut |_| {}, &never).unwrap();
         let pictures = folder.path().join("pictures");
         write_pictures(&data, &pictures);
-        Lab {
-            model: Model::load(run.path()).unwrap(),
-            _folder: folder,
-            pictures,
-            device,
-        }
+        Lab { model: Model::load(run.path()).unwrap(), _folder: folder, pictures, device }
     }
 
     fn job(&self, disk: &Arc<dyn FileSystem>, output: &Path) -> FolderJob<'_> {
@@ -98,14 +93,9 @@ impl Lab {
         output: &Path,
         known: &PictureIndex,
     ) -> Result<(), ExportError> {
-        let job = FolderJob {
-            known: Some(known),
-            ..self.job(disk, output)
-        };
+        let job = FolderJob { known: Some(known), ..self.job(disk, output) };
         assert_eq!(known.cannot_take_up(&job), None);
-        let (_, changes) = self
-            .vectors(&job)?
-            .save(output, &job, &self.device, false)?;
+        let (_, changes) = self.vectors(&job)?.save(output, &job, &self.device, false)?;
         assert_eq!((changes.added, changes.removed), (PICTURES - 5, 1));
         Ok(())
     }
@@ -167,15 +157,9 @@ fn nothing_that_happens_to_its_files_changes_a_job() {
     let lab = Lab::new();
     let table = Path::new("/v.npy");
     let names = npy_names_file(table);
-    let embedded = attacked(
-        &|disk| lab.embed(disk, TableFormat::Npy, table),
-        &[table, &names],
-    );
+    let embedded = attacked(&|disk| lab.embed(disk, TableFormat::Npy, table), &[table, &names]);
     let parquet = Path::new("/v.parquet");
-    let columns = attacked(
-        &|disk| lab.embed(disk, TableFormat::Parquet, parquet),
-        &[parquet],
-    );
+    let columns = attacked(&|disk| lab.embed(disk, TableFormat::Parquet, parquet), &[parquet]);
     let index = Path::new("/pictures.index");
     let indexed = attacked(&|disk| lab.index(disk, index), &[index]);
     // An index of five pictures and of one that is gone becomes one of all.

@@ -109,9 +109,7 @@ fn other_networks_colours_and_sizes() {
         written(&model, &path);
         is_the_same(&Model::load(&path).unwrap(), &model);
     }
-    let larger = model(network(StemChoice::Fast, 4), 56, "fc")
-        .at_size(80)
-        .unwrap();
+    let larger = model(network(StemChoice::Fast, 4), 56, "fc").at_size(80).unwrap();
     written(&larger, &path);
     is_the_same(&Model::load(&path).unwrap(), &larger);
 }
@@ -166,9 +164,7 @@ fn other_numbers_or_another_description_are_refused() {
     *flipped.last_mut().unwrap() ^= 1;
     for wrong in [
         flipped,
-        with_notes(&bytes, |notes| {
-            *notes.get_mut("anchorhood").unwrap() = "{}".into()
-        }),
+        with_notes(&bytes, |notes| *notes.get_mut("anchorhood").unwrap() = "{}".into()),
         with_notes(&bytes, |notes| {
             let text = notes.get_mut("anchorhood").unwrap();
             *text = text.replace("\"size\":56", "\"size\":64");
@@ -202,11 +198,5 @@ fn weights_of_other_programs_are_what_they_were() {
     let bytes = safetensors::serialize([("x", none)], None).unwrap();
     std::fs::write(&path, bytes).unwrap();
     let source = Model::load(&path).map(|_| ()).unwrap_err();
-    assert!(matches!(
-        source,
-        SearchError::Weights {
-            source: WeightsError::Unknown(_),
-            ..
-        }
-    ));
+    assert!(matches!(source, SearchError::Weights { source: WeightsError::Unknown(_), .. }));
 }

@@ -7,20 +7,13 @@ use std::process::Command;
 use anchorhood_export::{TableFormat, TableInfo, TableWriter};
 use anchorhood_testing::python_with;
 
-const READER: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/tests/clients/parquet_reads.py"
-);
+const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/parquet_reads.py");
 
 /// Writes a table whose every value can be told from its place.
 fn write(folder: &Path, rows: usize, dim: usize) -> PathBuf {
     let path = folder.join(format!("{rows}x{dim}.parquet"));
     let notes = [("model", "ä"), ("empty", "")].map(|(k, v)| (k.to_string(), v.to_string()));
-    let info = TableInfo {
-        rows,
-        dim,
-        notes: notes.into(),
-    };
+    let info = TableInfo { rows, dim, notes: notes.into() };
     let file = File::create(&path).unwrap();
     let mut table = TableWriter::new(TableFormat::Parquet, file, &info).unwrap();
     for row in 0..rows {

@@ -136,10 +136,7 @@ impl<'a> Machine<'a> {
     }
 
     fn take(&mut self, n: usize) -> Result<Range<usize>, String> {
-        let end = self
-            .at
-            .checked_add(n)
-            .filter(|&end| end <= self.bytes.len());
+        let end = self.at.checked_add(n).filter(|&end| end <= self.bytes.len());
         let end =
             end.ok_or_else(|| format!("it ends inside a value that starts at byte {}", self.at))?;
         let range = self.at..end;
@@ -157,11 +154,7 @@ impl<'a> Machine<'a> {
     fn int(&mut self, width: usize) -> Result<(), String> {
         let value = self.number(width)?;
         // Only the widest of the three is signed.
-        let value = if width == 4 {
-            i64::from(value as u32 as i32)
-        } else {
-            value as i64
-        };
+        let value = if width == 4 { i64::from(value as u32 as i32) } else { value as i64 };
         self.push(Value::Int(value))
     }
 
@@ -172,11 +165,7 @@ impl<'a> Machine<'a> {
         }
         let value = self.number(width)? as i64;
         let unused = 64 - 8 * width as u32;
-        let value = if width == 0 {
-            0
-        } else {
-            value << unused >> unused
-        };
+        let value = if width == 0 { 0 } else { value << unused >> unused };
         self.push(Value::Int(value))
     }
 
@@ -200,15 +189,12 @@ impl<'a> Machine<'a> {
     fn recall(&mut self, width: usize) -> Result<(), String> {
         let key = self.number(width)?;
         let id = self.memo.get(&key).copied();
-        self.stack
-            .push(id.ok_or_else(|| format!("it recalls the unknown value {key}"))?);
+        self.stack.push(id.ok_or_else(|| format!("it recalls the unknown value {key}"))?);
         Ok(())
     }
 
     fn short_tuple(&mut self, n: usize) -> Result<(), String> {
-        let mut ids = (0..n)
-            .map(|_| self.pop())
-            .collect::<Result<Vec<Id>, String>>()?;
+        let mut ids = (0..n).map(|_| self.pop()).collect::<Result<Vec<Id>, String>>()?;
         ids.reverse();
         self.push(Value::Tuple(ids))
     }
@@ -231,10 +217,7 @@ impl<'a> Machine<'a> {
                 pairs.extend(ids.chunks_exact(2).map(|pair| (pair[0], pair[1])));
             }
             _ => {
-                return Err(format!(
-                    "something is set in no dictionary at byte {}",
-                    self.at
-                ));
+                return Err(format!("something is set in no dictionary at byte {}", self.at));
             }
         }
         Ok(())
@@ -279,12 +262,7 @@ impl<'a> Machine<'a> {
         let (arguments, call) = (self.pop()?, self.pop()?);
         match (&self.values[call], &self.values[arguments]) {
             (Value::Global(name), Value::Tuple(_)) => {
-                let call = Call {
-                    name: *name,
-                    arguments,
-                    state: None,
-                    items: vec![],
-                };
+                let call = Call { name: *name, arguments, state: None, items: vec![] };
                 self.push(Value::Call(call))
             }
             _ => Err(format!("a call at byte {} is not understood", self.at)),

@@ -11,9 +11,8 @@ use anchorhood_files::{
 
 fn names(folder: &Path) -> Vec<String> {
     let paths = Disk.list(folder).unwrap().into_iter();
-    let mut names: Vec<String> = paths
-        .map(|p| p.file_name().unwrap().to_str().unwrap().to_owned())
-        .collect();
+    let mut names: Vec<String> =
+        paths.map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect();
     names.sort();
     names
 }
@@ -74,10 +73,7 @@ fn a_failure_anywhere_leaves_the_old_file_or_the_new_one() {
         failures += 1;
         assert!(bytes == b"old" || bytes == b"new one", "operation {n}");
     }
-    assert_eq!(
-        failures, 5,
-        "create, write, sync, rename, sync of the folder"
-    );
+    assert_eq!(failures, 5, "create, write, sync, rename, sync of the folder");
 }
 
 /// Everything fails from an operation on, as when the process is killed: the old file or the new

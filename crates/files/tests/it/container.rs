@@ -12,9 +12,7 @@ use tempfile::TempDir;
 
 /// Three blocks of data.
 fn large() -> Vec<u8> {
-    (0..2 * BLOCK + 4096)
-        .map(|i| ((i * 31) >> 3) as u8)
-        .collect()
+    (0..2 * BLOCK + 4096).map(|i| ((i * 31) >> 3) as u8).collect()
 }
 
 fn example(large: &[u8]) -> Container<'_> {
@@ -162,10 +160,7 @@ fn opening_touches_no_data_and_a_block_is_checked_once() {
     fs::write(&path, &bytes).unwrap();
     let file = OpenContainer::open(&path, &Disk).unwrap();
     assert_eq!(file.blocks(), (0, 3));
-    assert_eq!(
-        file.bytes_of("memory.bank", 16..32).unwrap(),
-        &large[16..32]
-    );
+    assert_eq!(file.bytes_of("memory.bank", 16..32).unwrap(), &large[16..32]);
     assert_eq!(file.blocks(), (1, 3));
     file.bytes_of("memory.bank", 64..BLOCK / 2).unwrap();
     assert_eq!(file.blocks(), (1, 3));
@@ -186,10 +181,7 @@ fn files_without_checksums_are_refused() {
         let fields = fields.iter().map(|(k, v)| (k.to_string(), v.to_string()));
         let bytes = safetensors::serialize([("weight", &view)], Some(fields.collect())).unwrap();
         fs::write(&path, bytes).unwrap();
-        (
-            read(&path, &Disk).unwrap_err(),
-            OpenContainer::is_ours(&path),
-        )
+        (read(&path, &Disk).unwrap_err(), OpenContainer::is_ours(&path))
     };
     for theirs in [&[][..], &[("version", "1")], &[("format", "pt")]] {
         let (said, ours) = refused(theirs);
@@ -217,14 +209,9 @@ fn what_cannot_be_written_is_refused_before_a_file_is_begun() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.safetensors");
     let tensor = |name: &str, shape: &[usize]| NamedTensor::new(name, Dtype::U8, shape, &[1, 2]);
-    let tensors = |tensors: Vec<NamedTensor<'static>>| Container {
-        tensors,
-        ..Container::default()
-    };
-    let clock = |clock: &str| Container {
-        clock: clock.into(),
-        ..Container::default()
-    };
+    let tensors =
+        |tensors: Vec<NamedTensor<'static>>| Container { tensors, ..Container::default() };
+    let clock = |clock: &str| Container { clock: clock.into(), ..Container::default() };
     let fields = BTreeMap::from([("checksum".to_string(), String::new())]);
     for bad in [
         tensors(vec![tensor("a", &[2]), tensor("a", &[1, 2])]),
@@ -234,10 +221,7 @@ fn what_cannot_be_written_is_refused_before_a_file_is_begun() {
         clock("\""),
         clock("ü"),
         clock(&"x".repeat(193)),
-        Container {
-            metadata: fields,
-            ..Container::default()
-        },
+        Container { metadata: fields, ..Container::default() },
     ] {
         let said = write(&bad, &path, &Disk).unwrap_err();
         assert!(matches!(said, FileError::Content { .. }), "{said}");

@@ -26,34 +26,21 @@ fn what_was_not_synced_is_forgotten() {
     disk.sync_folder(Path::new("/")).unwrap();
     write("/unsynced", b"new", false);
     write("/unnamed", b"new", true);
-    disk.rename(Path::new("/unsynced"), Path::new("/old"))
-        .unwrap();
+    disk.rename(Path::new("/unsynced"), Path::new("/old")).unwrap();
     let after = ALL.map(|cut| disk.power_cut(cut));
     let [synced, names, bytes] = &after;
     assert_eq!(read(synced, "/old").unwrap(), b"old");
     assert_eq!(read(synced, "/unnamed"), None);
-    assert_eq!(
-        read(names, "/old").unwrap(),
-        b"",
-        "named before its bytes were there"
-    );
+    assert_eq!(read(names, "/old").unwrap(), b"", "named before its bytes were there");
     assert_eq!(read(names, "/unnamed").unwrap(), b"new");
     assert_eq!(read(bytes, "/old").unwrap(), b"old");
     // Any mix: also pieces and zeros.
-    let mut seen: Vec<_> = (0..100)
-        .map(|seed| read(&disk.power_cut(Survives::Mix(seed)), "/old"))
-        .collect();
+    let mut seen: Vec<_> =
+        (0..100).map(|seed| read(&disk.power_cut(Survives::Mix(seed)), "/old")).collect();
     seen.sort();
     seen.dedup();
     let some = |bytes: &[u8]| Some(bytes.to_vec());
-    let expected = [
-        some(b""),
-        some(&[0; 3]),
-        some(b"n"),
-        some(b"ne"),
-        some(b"new"),
-        some(b"old"),
-    ];
+    let expected = [some(b""), some(&[0; 3]), some(b"n"), some(b"ne"), some(b"new"), some(b"old")];
     assert_eq!(seen, expected);
 }
 
@@ -75,10 +62,7 @@ fn what_is_finished_survives() {
     let faults = attack(&start, work, |disk, done, what| {
         let x = read(disk, "/a/b/x");
         let (one, two) = (Some(b"one".to_vec()), Some(b"two".to_vec()));
-        assert!(
-            *done < 1 || disk.kind(place).unwrap() == Kind::Folder,
-            "{what}"
-        );
+        assert!(*done < 1 || disk.kind(place).unwrap() == Kind::Folder, "{what}");
         match done {
             0 => assert_eq!(x, None, "{what}"),
             1 => assert!(x.is_none() || x == one, "{what}"),

@@ -5,12 +5,7 @@ use anchorhood_data::{LabelChoice, Picture, encode_png, find_pictures};
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "archive",
-    read,
-    repair: repair::tar,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "archive", read, repair: repair::tar, seeds };
 
 /// What it names can be read, or there is a reason; no name leads out.
 fn read(bytes: &[u8]) {

@@ -5,12 +5,7 @@ use anchorhood_engine::reread_autotune_cache;
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "autotune",
-    read,
-    repair: repair::cache_entry,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "autotune", read, repair: repair::cache_entry, seeds };
 
 /// What was read is written, and read again it is written the same.
 fn read(bytes: &[u8]) {
@@ -31,10 +26,7 @@ fn seeds() -> Vec<Vec<u8>> {
         "bf16 batch 128 32×32×8 (3 used) to 32×32×64 kernel [3, 3] stride [1, 1] padding [1, 1]";
     let choices = [
         ("Forward", r#"{"algorithm": [1, 1, 4096]}"#),
-        (
-            "Forward added",
-            r#"{"algorithm": [7, 3, 18446744073709551615]}"#,
-        ),
+        ("Forward added", r#"{"algorithm": [7, 3, 18446744073709551615]}"#),
         ("InputGradient", r#""none""#),
         ("InputGradient added", r#"{"plan": 3}"#),
         ("WeightGradient", r#""ours""#),
@@ -51,9 +43,6 @@ mod tests {
     #[test]
     fn every_choice_of_the_seed_is_read() {
         let read = with_file("choices", &seeds()[0], reread_autotune_cache);
-        assert_eq!(
-            read.map(|text| text.matches(" batch 128 ").count()),
-            Some(5)
-        );
+        assert_eq!(read.map(|text| text.matches(" batch 128 ").count()), Some(5));
     }
 }

@@ -10,12 +10,7 @@ use anchorhood_train::fuzzing::small_checkpoint as small;
 use super::container::{bytes_of, disk_with};
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "checkpoint",
-    read,
-    repair: repair::container,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "checkpoint", read, repair: repair::container, seeds };
 
 /// What was read is used, and saved again it makes the same bytes each time.
 fn read(bytes: &[u8]) {
@@ -44,15 +39,8 @@ fn saved(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
 }
 
 fn seeds() -> Vec<Vec<u8>> {
-    let bare = Checkpoint {
-        state: StateDict::default(),
-        rows: [0, 0],
-        heads: vec![],
-        ..small()
-    };
-    [small(), bare]
-        .map(|c| saved(&c).expect("it is whole"))
-        .into()
+    let bare = Checkpoint { state: StateDict::default(), rows: [0, 0], heads: vec![], ..small() };
+    [small(), bare].map(|c| saved(&c).expect("it is whole")).into()
 }
 
 #[cfg(test)]

@@ -12,12 +12,7 @@ use super::unpack::tar_of;
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "cifar",
-    read,
-    repair: repair::tar,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "cifar", read, repair: repair::tar, seeds };
 
 /// What is not compressed is compressed first, so that mutations reach what lies within.
 fn read(bytes: &[u8]) {
@@ -65,22 +60,11 @@ fn seeds() -> Vec<Vec<u8>> {
         ("cifar-100-binary/readme", b"passed over"),
     ];
     let python_100 = [
-        (
-            "cifar-100-python/meta",
-            fixture!("data/tests/fixtures/cifar-100-python/meta"),
-        ),
-        (
-            "cifar-100-python/train",
-            fixture!("data/tests/fixtures/cifar-100-python/train"),
-        ),
-        (
-            "cifar-100-python/test",
-            fixture!("data/tests/fixtures/cifar-100-python/test"),
-        ),
+        ("cifar-100-python/meta", fixture!("data/tests/fixtures/cifar-100-python/meta")),
+        ("cifar-100-python/train", fixture!("data/tests/fixtures/cifar-100-python/train")),
+        ("cifar-100-python/test", fixture!("data/tests/fixtures/cifar-100-python/test")),
     ];
-    let python_100 = python_100
-        .each_ref()
-        .map(|(name, bytes)| (*name, &bytes[..]));
+    let python_100 = python_100.each_ref().map(|(name, bytes)| (*name, &bytes[..]));
     let small = tar_of(&binary_100);
     vec![gzip(&small), small, tar_of(&binary_10), tar_of(&python_100)]
 }

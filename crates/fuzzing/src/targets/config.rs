@@ -7,22 +7,13 @@ use anchorhood_train::{Kind, Preset, RunConfig, SETTINGS};
 
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "config",
-    read,
-    repair: repair::nothing,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "config", read, repair: repair::nothing, seeds };
 
 /// What can be used is written and read back the same, as a file and setting by setting.
 fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let base = Preset::Quick.config("shapes");
-    for (name, value) in text
-        .lines()
-        .take(3)
-        .filter_map(|line| line.split_once(" = "))
-    {
+    for (name, value) in text.lines().take(3).filter_map(|line| line.split_once(" = ")) {
         let _ = base.clone().set(name, value);
     }
     let read = RunConfig::from_toml(&text, "a file");
@@ -66,10 +57,7 @@ fn used(config: &RunConfig) {
         config.evaluation.knn(),
         config.data.load_options(config.seed),
     );
-    assert!(
-        !numbers.contains("inf") && !numbers.contains("NaN"),
-        "{numbers}"
-    );
+    assert!(!numbers.contains("inf") && !numbers.contains("NaN"), "{numbers}");
     assert!(config.evaluation.knn().temperature > 0.0, "{numbers}");
     let deviation = config.data.normalisation().map(|(_, std)| std);
     assert!(deviation.is_none_or(|std| std.iter().all(|s| *s > 0.0)));
@@ -112,10 +100,7 @@ fn seeds() -> Vec<Vec<u8>> {
         held_out.map(|on| format!("data.validate_on = {on}\n[data]\nvalidate_on = \"{on}\"\n"));
     let whole = recipes().into_iter().map(|config| config.to_toml());
     let parts = [part, wide, wrong, fine_tuned].map(String::from);
-    let all = whole
-        .chain(devices.map(device))
-        .chain(held_out)
-        .chain(parts);
+    let all = whole.chain(devices.map(device)).chain(held_out).chain(parts);
     all.map(String::into_bytes).collect()
 }
 

@@ -10,12 +10,7 @@ use anchorhood_files::{
 
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "container",
-    read,
-    repair: repair::container,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "container", read, repair: repair::container, seeds };
 
 /// What was read is read again from what is written of it.
 fn read(bytes: &[u8]) {

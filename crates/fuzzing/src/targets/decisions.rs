@@ -7,12 +7,7 @@ use anchorhood_search::{DecidedImage, Decisions, decide_not_duplicates};
 
 use crate::Target;
 
-pub const TARGET: Target = Target {
-    name: "decisions",
-    read,
-    repair,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "decisions", read, repair, seeds };
 
 const CHECK: &str = ",\"check\":\"";
 
@@ -21,17 +16,11 @@ fn read(bytes: &[u8]) {
     let (disk, path) = (Forgetful::new(), Path::new("/decisions.jsonl"));
     AtomicFile::write_on(&disk, path, bytes).expect("an empty disk");
     let whole = Decisions::load(&disk, path).is_ok();
-    let image = |content| DecidedImage {
-        folder: "/new".into(),
-        content,
-    };
+    let image = |content| DecidedImage { folder: "/new".into(), content };
     let added = decide_not_duplicates(&disk.shared(), path, [image(1), image(2)]);
     assert_eq!(whole, added.is_ok());
     let left = disk.read(path).expect("it was written");
-    assert!(
-        whole || left == bytes,
-        "a file of somebody else's was changed"
-    );
+    assert!(whole || left == bytes, "a file of somebody else's was changed");
     let decisions = Decisions::load(&disk, path);
     let place = Path::new("/new/a.png");
     let separates = |decisions: Decisions| decisions.separates((place, 2), (place, 1));
@@ -55,10 +44,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let disk = Forgetful::new();
     let path = Path::new("/decisions.jsonl");
     for content in 0..2 {
-        let image = |folder: &str, content| DecidedImage {
-            folder: folder.into(),
-            content,
-        };
+        let image = |folder: &str, content| DecidedImage { folder: folder.into(), content };
         let pair = [image("/a", content), image("/b", u64::MAX)];
         decide_not_duplicates(&disk.shared(), path, pair).expect("an empty disk");
     }

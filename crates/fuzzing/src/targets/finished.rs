@@ -10,12 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "finished",
-    read,
-    repair: repair::nothing,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "finished", read, repair: repair::nothing, seeds };
 
 fn read(bytes: &[u8]) {
     same_again::<FinishedRun>(bytes);
@@ -53,13 +48,7 @@ fn seeds() -> Vec<Vec<u8>> {
             classes: 10,
             fingerprint: "0123".into(),
         },
-        knn: Some(Accuracy {
-            top1: 0.5,
-            top5: None,
-            n: 1000,
-            k: 20,
-            temperature: 0.07,
-        }),
+        knn: Some(Accuracy { top1: 0.5, top5: None, n: 1000, k: 20, temperature: 0.07 }),
         rounds: vec![RoundRecord {
             round: 1,
             top1: Some(0.25),
@@ -70,11 +59,7 @@ fn seeds() -> Vec<Vec<u8>> {
         pretext: vec![PretextMeasured {
             round: 0,
             epoch: 3,
-            figures: vec![PretextShare {
-                name: "accuracy".into(),
-                share: 0.5,
-                chance: Some(0.1),
-            }],
+            figures: vec![PretextShare { name: "accuracy".into(), share: 0.5, chance: Some(0.1) }],
         }],
         config: Preset::Quick.config("shapes"),
     };

@@ -17,12 +17,7 @@ use tempfile::TempDir;
 use super::archive::archive;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "http",
-    read,
-    repair: repair::request,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "http", read, repair: repair::request, seeds };
 
 const SIDE: u32 = 8;
 /// What a request that is answered is answered in; others are told that nothing more comes.
@@ -106,11 +101,7 @@ fn server(shows: Shows) -> SocketAddr {
             Shows::RunWithToken => (of_run, Some(folder.to_path_buf()), Some(TOKEN.into())),
         };
         let (asker, queue) = inference_queue(SIDE as usize);
-        let options = ServeOptions {
-            port: 0,
-            token,
-            ..ServeOptions::default()
-        };
+        let options = ServeOptions { port: 0, token, ..ServeOptions::default() };
         let (catalog_now, stop) = (catalog(folder), Stop::default());
         let server = Server::bind(&options, catalog_now, rounds(), run, Some(asker), stop);
         let server = server.expect("a free port");
@@ -193,9 +184,7 @@ const NAMES: [&str; 13] = [
 fn of_index(folder: &Path) -> Catalog {
     let mut thumbnails = Thumbnails::default();
     let jpeg = encode_jpeg(SIDE, SIDE, &pixels(), 90).expect("a picture");
-    let small = [&jpeg[..], b"", b"no picture"]
-        .into_iter()
-        .chain([&b""[..]; 10]);
+    let small = [&jpeg[..], b"", b"no picture"].into_iter().chain([&b""[..]; 10]);
     small.for_each(|bytes| thumbnails.push(bytes));
     let class = |i: usize| (i % 2 == 1).then(|| format!("class {i}"));
     let parts = IndexParts {
@@ -259,10 +248,7 @@ fn seeds() -> Vec<Vec<u8>> {
     for (headers, body) in [
         ("", &png[..]),
         ("Content-Type: multipart/form-data\r\n", b"--a"),
-        (
-            "Origin: http://elsewhere\r\nSec-Fetch-Site: cross-site\r\n",
-            b"x",
-        ),
+        ("Origin: http://elsewhere\r\nSec-Fetch-Site: cross-site\r\n", b"x"),
     ] {
         seeds.push(upload(headers, body));
     }

@@ -10,12 +10,7 @@ use super::container::{bytes_of, with_checksums};
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "index",
-    read,
-    repair: repair::container,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "index", read, repair: repair::container, seeds };
 
 fn read(bytes: &[u8]) {
     with_file("a.index", bytes, |path| {

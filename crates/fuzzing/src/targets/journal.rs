@@ -7,12 +7,7 @@ use anchorhood_search::{Entry, Journal, JournalHeader};
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "journal",
-    read,
-    repair: repair::journal,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "journal", read, repair: repair::journal, seeds };
 
 /// What no entry of a seed is called.
 const ADDED: &str = "added after the attack";

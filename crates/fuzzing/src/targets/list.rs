@@ -5,12 +5,7 @@ use anchorhood_data::{LabelChoice, find_pictures, unseen};
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "list",
-    read,
-    repair: repair::nothing,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "list", read, repair: repair::nothing, seeds };
 
 /// Every name can be shown anywhere, and is there once. No file is opened: a list may name any. One
 /// must be there: the list itself.

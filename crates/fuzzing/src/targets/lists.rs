@@ -13,20 +13,10 @@ use tempfile::TempDir;
 use super::pack::look;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "lists",
-    read,
-    repair: repair::nothing,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "lists", read, repair: repair::nothing, seeds };
 
 /// A set, where it lies, the folder of its lists, and the lists.
-type Set = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static [&'static str],
-);
+type Set = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 const SETS: [Set; 4] = [
     (
@@ -110,10 +100,7 @@ fn read(bytes: &[u8]) {
         }
         let spec = format!("{name}:{}", root.display());
         let size = Some(4);
-        let options = LoadOptions {
-            size,
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions { size, ..LoadOptions::default() };
         if let Ok(data) = open(&spec, &options) {
             let splits = [Some(&data.train), data.test.as_ref()];
             splits.into_iter().flatten().for_each(inside);

@@ -6,12 +6,7 @@ use super::fixture;
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "mat",
-    read,
-    repair: repair::mat,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "mat", read, repair: repair::mat, seeds };
 
 fn read(bytes: &[u8]) {
     with_file("a.mat", bytes, |path| {
@@ -46,18 +41,7 @@ fn element(kind: u32, bytes: &[u8]) -> Vec<u8> {
 /// have.
 fn numbers() -> Vec<u8> {
     let mut file = opening();
-    let kinds = [
-        (1, 1),
-        (2, 1),
-        (3, 2),
-        (4, 2),
-        (5, 4),
-        (6, 4),
-        (7, 4),
-        (9, 8),
-        (12, 8),
-        (13, 8),
-    ];
+    let kinds = [(1, 1), (2, 1), (3, 2), (4, 2), (5, 4), (6, 4), (7, 4), (9, 8), (12, 8), (13, 8)];
     for (kind, width) in kinds {
         file.extend(variable(6, "numbers", &[1, 2], kind, &vec![1; 2 * width]));
     }
@@ -89,11 +73,6 @@ fn variable(class: u8, name: &str, sizes: &[i32], kind: u32, data: &[u8]) -> Vec
     let flags = element(6, &[class, 0, 0, 0, 0, 0, 0, 0]);
     let sizes: Vec<u8> = sizes.iter().flat_map(|n| n.to_le_bytes()).collect();
     let sizes = element(5, &sizes);
-    let parts = [
-        flags,
-        sizes,
-        element(1, name.as_bytes()),
-        element(kind, data),
-    ];
+    let parts = [flags, sizes, element(1, name.as_bytes()), element(kind, data)];
     element(14, &parts.concat())
 }

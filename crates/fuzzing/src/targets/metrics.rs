@@ -6,12 +6,7 @@ use anchorhood_train::Event;
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "metrics",
-    read,
-    repair: repair::nothing,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "metrics", read, repair: repair::nothing, seeds };
 
 /// What was read is told, drawn, and written again the same.
 fn read(bytes: &[u8]) {

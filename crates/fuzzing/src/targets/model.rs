@@ -9,12 +9,7 @@ use anchorhood_search::fuzzing::small_model;
 use super::container::bytes_of;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "model",
-    read,
-    repair: repair::container,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "model", read, repair: repair::container, seeds };
 
 /// What was read is saved, and read again it is the same model.
 fn read(bytes: &[u8]) {

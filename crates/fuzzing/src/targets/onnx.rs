@@ -7,12 +7,7 @@ use anchorhood_onnx::{Header, PictureInput, Preprocessing, VectorOutput, read_js
 use super::fixture;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "onnx",
-    read,
-    repair: repair::nothing,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "onnx", read, repair: repair::nothing, seeds };
 
 /// What is said about a picture makes sense, whoever says it.
 fn read(bytes: &[u8]) {

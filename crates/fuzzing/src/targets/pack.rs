@@ -9,21 +9,12 @@ use super::lists::fixtures;
 use crate::scratch::with_file;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "pack",
-    read,
-    repair: repair::pack,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "pack", read, repair: repair::pack, seeds };
 
 fn read(bytes: &[u8]) {
     with_file("a.pack", bytes, |path| {
         let spec = path.to_str().expect("a temporary folder has a plain name");
-        let held_out = LoadOptions {
-            held_out: 0.5,
-            limit: Some(3),
-            ..LoadOptions::default()
-        };
+        let held_out = LoadOptions { held_out: 0.5, limit: Some(3), ..LoadOptions::default() };
         for options in [LoadOptions::default(), held_out] {
             if let Ok(data) = open(spec, &options) {
                 let all = [Some(&data.train), data.test.as_ref()];
@@ -41,11 +32,7 @@ pub fn look(split: &Split) {
         let one = pictures.picture_in(i, &mut scratch);
         assert_eq!(one.len(), pictures.height() * pictures.width() * 3);
     }
-    let _ = (
-        pictures.one_colour(),
-        pictures.failures(),
-        pictures.checksums(),
-    );
+    let _ = (pictures.one_colour(), pictures.failures(), pictures.checksums());
     if let Some(labels) = &split.labels {
         let known = |value: &u32| (*value as usize) < labels.classes().len();
         assert!(labels.values().iter().all(known) && labels.len() == pictures.len());
@@ -54,10 +41,7 @@ pub fn look(split: &Split) {
 
 /// Twelve pictures of two classes in each part: of fewer, one that cannot be read is too many.
 fn folder(root: &Path, parts: &[&str]) {
-    for (part, i) in parts
-        .iter()
-        .flat_map(|part| (0..12_u8).map(move |i| (part, i)))
-    {
+    for (part, i) in parts.iter().flat_map(|part| (0..12_u8).map(move |i| (part, i))) {
         let folder = root.join(part).join(["x", "y"][usize::from(i % 2)]);
         std::fs::create_dir_all(&folder).expect("a folder");
         let pixels: Vec<u8> = (0..48).map(|p| p * (i % 5)).collect();

@@ -5,12 +5,7 @@ use anchorhood_data::fuzzing;
 use super::fixture;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "pickle",
-    read,
-    repair: repair::nothing,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "pickle", read, repair: repair::nothing, seeds };
 
 fn read(bytes: &[u8]) {
     let _something = fuzzing::pickle(bytes);

@@ -13,12 +13,7 @@ use image::{
 use super::fixture;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "pictures",
-    read,
-    repair: repair::png,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "pictures", read, repair: repair::png, seeds };
 
 const SIDE: u32 = 8;
 
@@ -44,9 +39,7 @@ fn seeds() -> Vec<Vec<u8>> {
         Rgba([x as u8 * 30, y as u8 * 30, 7, 255 - x as u8 * 9])
     });
     let colour = DynamicImage::from(colour);
-    let deep = ImageBuffer::from_fn(SIDE, SIDE, |x, y| {
-        Rgb([x as u16 * 8000, y as u16 * 8000, 9])
-    });
+    let deep = ImageBuffer::from_fn(SIDE, SIDE, |x, y| Rgb([x as u16 * 8000, y as u16 * 8000, 9]));
     let grey = GrayAlphaImage::from_fn(SIDE, SIDE, |x, y| LumaA([x as u8 * 30, y as u8 * 30]));
     let jpeg = encode_jpeg(SIDE, SIDE, colour.to_rgb8().as_raw(), 80).expect("a picture");
     vec![
@@ -125,10 +118,7 @@ fn palette_png() -> Vec<u8> {
     // The seven passes of 8×8 pixels: 1, 1, 1, 2, 2, 4 and 4 rows, each a filter and a byte.
     let rows = [0_u8, 0x55].repeat(15);
     let stored = [&[0x78, 1, 1, 30, 0, !30, !0][..], &rows].concat();
-    chunk(
-        b"IDAT",
-        &[&stored[..], &adler(&rows).to_be_bytes()].concat(),
-    );
+    chunk(b"IDAT", &[&stored[..], &adler(&rows).to_be_bytes()].concat());
     chunk(b"IEND", &[]);
     repair::png(&file).expect("it is one")
 }

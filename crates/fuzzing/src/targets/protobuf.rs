@@ -4,12 +4,7 @@ use anchorhood_files::protobuf::Message;
 
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "protobuf",
-    read,
-    repair: repair::nothing,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "protobuf", read, repair: repair::nothing, seeds };
 
 anchorhood_files::protobuf! {
     struct Part {

@@ -9,12 +9,7 @@ use anchorhood_train::fuzzing::{keep_pictures, recognise_pictures};
 use super::container::{bytes_of, disk_with};
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "seen",
-    read,
-    repair: repair::container,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "seen", read, repair: repair::container, seeds };
 
 const RUN: &str = "";
 const FILE: &str = "pictures.safetensors";

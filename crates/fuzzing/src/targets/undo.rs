@@ -8,12 +8,7 @@ use anchorhood_search::undo;
 
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "undo",
-    read,
-    repair: repair::nothing,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "undo", read, repair: repair::nothing, seeds };
 
 const PICTURES: [&str; 3] = ["/aside/a.png", "/aside/b/c.png", "/pictures/d.png"];
 
@@ -21,8 +16,7 @@ const PICTURES: [&str; 3] = ["/aside/a.png", "/aside/b/c.png", "/pictures/d.png"
 fn read(bytes: &[u8]) {
     let disk = Forgetful::new();
     for folder in ["/aside/b", "/pictures"] {
-        disk.create_folders(Path::new(folder))
-            .expect("an empty disk");
+        disk.create_folders(Path::new(folder)).expect("an empty disk");
     }
     for picture in PICTURES {
         let written = AtomicFile::write_on(&disk, Path::new(picture), picture.as_bytes());

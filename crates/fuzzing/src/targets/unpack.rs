@@ -7,12 +7,7 @@ use anchorhood_files::{FileSystem, Forgetful};
 
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "unpack",
-    read,
-    repair: repair::tar,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "unpack", read, repair: repair::tar, seeds };
 
 fn archive() -> &'static Archive {
     let dogs = facts_of("dogs").expect("a published set");
@@ -28,9 +23,7 @@ fn read(bytes: &[u8]) {
     let there = |folder: &str| disk.list(Path::new(folder)).expect("a folder");
     assert_eq!(there("/"), [PathBuf::from("/data")]);
     assert_eq!(there("/data"), [folder.to_path_buf()]);
-    let whole = archive()
-        .creates
-        .is_some_and(|mark| disk.exists(&folder.join(mark)));
+    let whole = archive().creates.is_some_and(|mark| disk.exists(&folder.join(mark)));
     assert_eq!(unpacked.is_ok(), whole, "{unpacked:?}");
 }
 
@@ -56,10 +49,9 @@ fn seeds() -> Vec<Vec<u8>> {
         ("readme", b""),
     ];
     let mut folders = tar::Builder::new(vec![]);
-    for (name, kind) in [
-        ("Images/", tar::EntryType::Directory),
-        ("Images/link", tar::EntryType::Symlink),
-    ] {
+    for (name, kind) in
+        [("Images/", tar::EntryType::Directory), ("Images/link", tar::EntryType::Symlink)]
+    {
         let mut header = tar::Header::new_ustar();
         header.set_entry_type(kind);
         header.set_size(0);

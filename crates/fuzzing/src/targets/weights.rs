@@ -8,12 +8,7 @@ use super::container::safetensors;
 use super::fixture;
 use crate::{Target, repair};
 
-pub const TARGET: Target = Target {
-    name: "weights",
-    read,
-    repair: repair::container,
-    seeds,
-};
+pub const TARGET: Target = Target { name: "weights", read, repair: repair::container, seeds };
 
 /// What was read is written, and read again it is written the same.
 fn read(bytes: &[u8]) {
@@ -23,9 +18,7 @@ fn read(bytes: &[u8]) {
     };
     assert!(weights.shape("no such tensor").is_none());
     let _network = weights.recognise();
-    let stem = weights
-        .shape("conv1.weight")
-        .map(|shape| shape.iter().product());
+    let stem = weights.shape("conv1.weight").map(|shape| shape.iter().product());
     assert_eq!(weights.values("conv1.weight").map(<[f32]>::len), stem);
     let written = weights.encode();
     let again = Weights::decode(&written, path).expect("what was written is read");
@@ -60,10 +53,7 @@ fn resnet(wide: usize, blocks: [usize; 4], last: &str) -> Vec<u8> {
     let stages = (1..).zip(blocks);
     let names = stages.flat_map(|(stage, blocks)| {
         (0..blocks).flat_map(move |n| {
-            [
-                format!("layer{stage}.{n}.conv1"),
-                format!("layer{stage}.{n}.{last}"),
-            ]
+            [format!("layer{stage}.{n}.conv1"), format!("layer{stage}.{n}.{last}")]
         })
     });
     let mut names: Vec<String> = names.map(|name| format!("{name}.weight")).collect();
@@ -88,9 +78,7 @@ mod tests {
     #[test]
     fn three_of_the_seeds_are_resnets() {
         let all = seeds();
-        let weights = all
-            .iter()
-            .flat_map(|seed| Weights::decode(seed, Path::new("a")));
+        let weights = all.iter().flat_map(|seed| Weights::decode(seed, Path::new("a")));
         assert_eq!(weights.filter(|w| w.recognise().is_ok()).count(), 3);
     }
 }

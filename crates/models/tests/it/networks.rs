@@ -41,10 +41,7 @@ fn agrees(device: &Device, architecture: Architecture, form: Form) {
     };
     let of = |what: &str| floats(&format!("{word}/{architecture}/{what}"));
     let seen = |v: &u8| (f32::from(*v) / 255.0 - 0.5) / 0.25;
-    let pixels: Vec<f32> = bytes(&format!("{word}/pictures"))
-        .iter()
-        .map(seen)
-        .collect();
+    let pixels: Vec<f32> = bytes(&format!("{word}/pictures")).iter().map(seen).collect();
     let batch = pixels.len() / (size * size * 3);
     let graph = architecture.graph_of(form, size, 2, FEATURES).unwrap();
     let mut net = device.network(&graph, &NetworkOptions::new(batch)).unwrap();

@@ -36,10 +36,7 @@ fn refused(name: &str) -> String {
 #[test]
 fn what_is_not_in_order_is_named() {
     let said = refused("transposed.pth");
-    assert!(
-        said.contains("t: its numbers are not one after the other"),
-        "{said}"
-    );
+    assert!(said.contains("t: its numbers are not one after the other"), "{said}");
 }
 
 #[test]

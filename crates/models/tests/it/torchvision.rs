@@ -95,11 +95,8 @@ fn compare(what: &str, ours: &[f32], theirs: &[f32]) {
     assert!(off < 1e-4, "{what}: off by {off:.1e}");
 }
 
-const TRAVELLERS: [Architecture; 3] = [
-    Architecture::ResNet10,
-    Architecture::ResNet18,
-    Architecture::ResNet50,
-];
+const TRAVELLERS: [Architecture; 3] =
+    [Architecture::ResNet10, Architecture::ResNet18, Architecture::ResNet50];
 
 #[test]
 fn weights_travel_both_ways() {

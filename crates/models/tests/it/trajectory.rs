@@ -57,11 +57,7 @@ fn losses_of(device: &Device, count: usize) -> Vec<f32> {
         let mut positives = Positives::with_capacity(batch, 2 * batch);
         for i in indices {
             let instances = step % steps < steps / 2;
-            let other = if instances {
-                *i
-            } else {
-                neighbours[*i as usize]
-            };
+            let other = if instances { *i } else { neighbours[*i as usize] };
             positives.push([*i, other]);
         }
         let seen = |v: &u8| (f32::from(*v) / 255.0 - 0.5) / 0.25;
@@ -82,17 +78,11 @@ fn losses_of(device: &Device, count: usize) -> Vec<f32> {
             positives: &positives,
             items: None,
         };
-        let loss = Loss {
-            rows: &mut losses,
-            gradient,
-            weight: 1.0,
-        };
+        let loss = Loss { rows: &mut losses, gradient, weight: 1.0 };
         stream.softmax_loss(&of, loss).unwrap();
         net.backward(&mut stream, 0).unwrap();
         net.update(&mut stream).unwrap();
-        stream
-            .blend_rows(&mut bank, FEATURES, &indices, net.output(), 0.5)
-            .unwrap();
+        stream.blend_rows(&mut bank, FEATURES, &indices, net.output(), 0.5).unwrap();
 
         let losses = device.download(&losses).unwrap();
         means.push(losses.iter().sum::<f32>() / batch as f32);
@@ -125,10 +115,9 @@ fn cpu_follows_pytorch() {
 fn cuda_follows_the_cpu_for_fifty_steps() {
     use anchorhood_engine::Precision;
     let expected = losses_of(&Device::cpu(2), 50);
-    for (precision, steps, tolerance) in [
-        (Precision::F32, 50, TOLERANCE),
-        (Precision::Bf16, BF16_STEPS, BF16_TOLERANCE),
-    ] {
+    for (precision, steps, tolerance) in
+        [(Precision::F32, 50, TOLERANCE), (Precision::Bf16, BF16_STEPS, BF16_TOLERANCE)]
+    {
         let device = Device::cuda(0, precision).unwrap();
         let losses = losses_of(&device, steps);
         assert_follows(&device.describe(), &losses, &expected, tolerance);

@@ -38,12 +38,7 @@ impl<H: Copy> Mpi<H> {
         // SAFETY: MPI takes null for arguments that it is not to look at; the numbers have room for
         // what is written.
         let status = unsafe {
-            (abi.calls.init)(
-                ptr::null_mut(),
-                ptr::null_mut(),
-                abi.serialized,
-                &mut provided,
-            )
+            (abi.calls.init)(ptr::null_mut(), ptr::null_mut(), abi.serialized, &mut provided)
         };
         let call = "MPI_Init_thread";
         check(&abi, call, status)?;
@@ -58,16 +53,8 @@ impl<H: Copy> Mpi<H> {
         unsafe {
             let status = (abi.calls.set_errhandler)(abi.world, abi.errors_return);
             check(&abi, "MPI_Comm_set_errhandler", status)?;
-            check(
-                &abi,
-                "MPI_Comm_rank",
-                (abi.calls.rank)(abi.world, &mut rank),
-            )?;
-            check(
-                &abi,
-                "MPI_Comm_size",
-                (abi.calls.size)(abi.world, &mut ranks),
-            )?;
+            check(&abi, "MPI_Comm_rank", (abi.calls.rank)(abi.world, &mut rank))?;
+            check(&abi, "MPI_Comm_size", (abi.calls.size)(abi.world, &mut ranks))?;
         }
         Ok(Mpi {
             abi,

@@ -44,11 +44,8 @@ impl Lifelines {
             line.set_write_timeout(Some(SILENCE)).map_err(failed)?;
             watched.push(line.try_clone().map_err(failed)?);
         }
-        let shared = Arc::new(Shared {
-            rank,
-            lines: Mutex::new(lines),
-            ended: AtomicBool::new(false),
-        });
+        let shared =
+            Arc::new(Shared { rank, lines: Mutex::new(lines), ended: AtomicBool::new(false) });
         for (line, other) in watched.into_iter().zip(1..) {
             let (shared, other) = (shared.clone(), if rank == 0 { other } else { 0 });
             thread::spawn(move || listen(&shared, other, line));

@@ -72,9 +72,8 @@ impl Hello {
 
 /// Meets all other processes of a launch.
 pub(super) fn meet(launch: &Launch, patience: Duration) -> Result<Met, RanksError> {
-    let (host, port) = launch.master.as_ref().ok_or(RanksError::NoMaster {
-        ranks: launch.ranks,
-    })?;
+    let (host, port) =
+        launch.master.as_ref().ok_or(RanksError::NoMaster { ranks: launch.ranks })?;
     let place = format!("{host}:{port}");
     let until = Instant::now() + patience;
     match launch.is_first() {
@@ -105,25 +104,17 @@ fn receive_all(
     let listener = listen(launch, place)?;
     let mut come: [Vec<Option<TcpStream>>; 2] = [(); 2].map(|()| {
         let nobody = || None;
-        std::iter::repeat_with(nobody)
-            .take(launch.ranks - 1)
-            .collect()
+        std::iter::repeat_with(nobody).take(launch.ranks - 1).collect()
     });
     let outcome = gather(&listener, launch, until, patience, &mut come);
     let all = come.iter_mut().flatten().flatten();
-    let said = outcome
-        .as_ref()
-        .map_or_else(|e| e.to_string(), |()| String::new());
+    let said = outcome.as_ref().map_or_else(|e| e.to_string(), |()| String::new());
     for stream in all {
         answer(stream, &said);
     }
     outcome?;
     let [connections, lifelines] = come.map(|of| of.into_iter().flatten().collect());
-    Ok(Met {
-        connections,
-        lifelines,
-        place: place.into(),
-    })
+    Ok(Met { connections, lifelines, place: place.into() })
 }
 
 /// Listens where the others look for the first process: on the socket that its starter handed over,
@@ -226,9 +217,7 @@ fn take_in(
 fn answer(stream: &mut TcpStream, said: &str) {
     let len = (said.len() as u32).to_le_bytes();
     // Who has gone meanwhile is missed at the first call.
-    let _ = stream
-        .write_all(&len)
-        .and_then(|()| stream.write_all(said.as_bytes()));
+    let _ = stream.write_all(&len).and_then(|()| stream.write_all(said.as_bytes()));
     let _ = stream.set_read_timeout(None);
 }
 
@@ -253,11 +242,7 @@ fn come(
         welcomed(stream, until)?;
     }
     let lifelines = both.split_off(1);
-    Ok(Met {
-        connections: both,
-        lifelines,
-        place: place.into(),
-    })
+    Ok(Met { connections: both, lifelines, place: place.into() })
 }
 
 /// Tries until the first process listens.
@@ -310,8 +295,6 @@ fn welcomed(stream: &mut TcpStream, until: Instant) -> Result<(), RanksError> {
     let said = wait().map_err(|e| lost(e.to_string()))?;
     match said.is_empty() {
         true => Ok(()),
-        false => Err(RanksError::Meeting {
-            why: String::from_utf8_lossy(&said).into_owned(),
-        }),
+        false => Err(RanksError::Meeting { why: String::from_utf8_lossy(&said).into_owned() }),
     }
 }

@@ -10,10 +10,8 @@ use crate::common::by_tcp;
 fn on_ranks(test: &str, body: impl Fn(&dyn Collectives) + Sync) {
     match Launch::from_environment().unwrap() {
         Some(launch) => body(
-            &*open_mpi(&launch, std::time::Duration::from_secs(60), |late| {
-                panic!("{late}")
-            })
-            .unwrap(),
+            &*open_mpi(&launch, std::time::Duration::from_secs(60), |late| panic!("{late}"))
+                .unwrap(),
         ),
         None => {
             ThreadRank::run(3, |rank| body(&*rank));
@@ -43,10 +41,7 @@ fn every_collective_does_what_it_says() {
         mpi.all_reduce_f64(&mut values, Reduce::Max).unwrap();
         assert_eq!(values, [f64::from(total) + 0.5 * ranks as f64]);
 
-        let parts: Vec<f32> = all
-            .clone()
-            .flat_map(|to| [to as f32, rank as f32])
-            .collect();
+        let parts: Vec<f32> = all.clone().flat_map(|to| [to as f32, rank as f32]).collect();
         let mut own = [0.0; 2];
         mpi.reduce_scatter(&parts, &mut own).unwrap();
         assert_eq!(own, [(rank * ranks) as f32, total]);

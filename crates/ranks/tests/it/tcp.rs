@@ -24,10 +24,7 @@ fn a_rank_that_never_comes_is_named_everywhere() {
     let place = free_place();
     let three_of_four = [0, 1, 3].map(|rank| launch(rank, 4, &place));
     for said in said(&three_of_four) {
-        assert!(
-            said.contains("rank 2 of 4 did not come within 1 seconds"),
-            "{said}"
-        );
+        assert!(said.contains("rank 2 of 4 did not come within 1 seconds"), "{said}");
     }
 }
 
@@ -43,36 +40,25 @@ fn a_first_rank_that_never_comes_is_named() {
 fn ranks_that_disagree_say_about_what() {
     let place = free_place();
     for said in said(&[launch(0, 2, &place), launch(1, 3, &place)]) {
-        assert!(
-            said.contains("rank 1 was told of 3 processes, and rank 0 of 2"),
-            "{said}"
-        );
+        assert!(said.contains("rank 1 was told of 3 processes, and rank 0 of 2"), "{said}");
     }
     let place = free_place();
     let twice = [0, 1, 1].map(|rank| launch(rank, 3, &place));
     let said = said(&twice);
-    let doubled = said
-        .iter()
-        .filter(|s| s.contains("two processes say that they are rank 1"));
+    let doubled = said.iter().filter(|s| s.contains("two processes say that they are rank 1"));
     assert!(doubled.count() >= 2, "{said:?}");
     assert!(said.iter().all(|s| s != "joined"), "{said:?}");
 }
 
 #[test]
 fn a_place_that_nobody_names_or_that_is_taken_is_told() {
-    let nowhere = Launch {
-        master: None,
-        ..launch(0, 2, &free_place())
-    };
+    let nowhere = Launch { master: None, ..launch(0, 2, &free_place()) };
     let why = open_tcp(&nowhere, SHORT).err().unwrap();
     assert_eq!(why, RanksError::NoMaster { ranks: 2 });
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let place = ("127.0.0.1".to_string(), taken.local_addr().unwrap().port());
     let why = open_tcp(&launch(0, 2, &place), SHORT).err().unwrap();
-    assert!(
-        why.to_string().contains("cannot listen at 127.0.0.1"),
-        "{why}"
-    );
+    assert!(why.to_string().contains("cannot listen at 127.0.0.1"), "{why}");
 }
 
 /// Whoever speaks another language is let go, and the ranks meet all the same.
@@ -84,19 +70,14 @@ fn strangers_are_let_go() {
         let until = Instant::now() + SHORT;
         while Instant::now() < until {
             if let Ok(mut stream) = TcpStream::connect((&*place.0, place.1)) {
-                return stream
-                    .write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
-                    .is_ok();
+                return stream.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").is_ok();
             }
         }
         false
     });
     let sums = with_launches(&launches, Duration::from_secs(60), |joined| {
         let mut values = [1.5];
-        joined
-            .unwrap()
-            .all_reduce_f64(&mut values, Reduce::Sum)
-            .unwrap();
+        joined.unwrap().all_reduce_f64(&mut values, Reduce::Sum).unwrap();
         values
     });
     assert_eq!(sums, [[3.0]; 2]);
@@ -105,10 +86,7 @@ fn strangers_are_let_go() {
 }
 
 fn knowing(secret: &str, launch: Launch) -> Launch {
-    Launch {
-        secret: Secret::new(secret.into()),
-        ..launch
-    }
+    Launch { secret: Secret::new(secret.into()), ..launch }
 }
 
 /// Somebody who speaks the language, and comes first as rank 1, is no rank without the secret.
@@ -130,10 +108,7 @@ fn whoever_does_not_know_the_secret_is_let_go() {
             // It is told so, by a sentence that does not tell the secret.
             let why = open_tcp(&stranger, Duration::from_secs(60)).err().unwrap();
             let said = why.to_string();
-            assert!(
-                said.contains("ANCHORHOOD_SECRET") && !said.contains("sesame"),
-                "{said}"
-            );
+            assert!(said.contains("ANCHORHOOD_SECRET") && !said.contains("sesame"), "{said}");
             let second = open_tcp(&ranks[1], Duration::from_secs(60)).unwrap();
             second.all_reduce_f64(&mut [2.0], Reduce::Sum).unwrap();
             first.join().unwrap()
@@ -153,9 +128,7 @@ fn all_addresses_are_listened_at_with_a_secret_alone() {
     let why = open_tcp(&first, SHORT).err().unwrap();
     assert!(matches!(why, RanksError::Meeting { .. }), "{why}");
     assert!(why.to_string().contains("ANCHORHOOD_SECRET"), "{why}");
-    let why = open_tcp(&knowing("open-sesame", first), SHORT)
-        .err()
-        .unwrap();
+    let why = open_tcp(&knowing("open-sesame", first), SHORT).err().unwrap();
     assert!(matches!(why, RanksError::Missing { .. }), "{why}");
 }
 
@@ -163,10 +136,7 @@ fn all_addresses_are_listened_at_with_a_secret_alone() {
 #[test]
 fn processes_of_one_machine_meet_on_its_loopback_address() {
     let place = elsewhere();
-    let launches = [0, 1].map(|rank| Launch {
-        local_ranks: Some(2),
-        ..launch(rank, 2, &place)
-    });
+    let launches = [0, 1].map(|rank| Launch { local_ranks: Some(2), ..launch(rank, 2, &place) });
     let joined = with_launches(&launches, Duration::from_secs(60), |joined| {
         joined.map(|ranks| ranks.barrier()).err()
     });
@@ -193,13 +163,7 @@ fn different_calls_are_noticed() {
 /// This test's own binary as one of several processes.
 fn process(test: &str, rank: usize, ranks: usize, place: &(String, u16)) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([
-        &format!("tcp::{test}"),
-        "--exact",
-        "--nocapture",
-        "--test-threads",
-        "1",
-    ]);
+    command.args([&format!("tcp::{test}"), "--exact", "--nocapture", "--test-threads", "1"]);
     command.env("RANK", rank.to_string());
     command.env("WORLD_SIZE", ranks.to_string());
     command.env("MASTER_ADDR", &place.0);
@@ -235,15 +199,9 @@ fn one_that_is_gone_ends_all() {
             command.env("ANCHORHOOD_TEST_END", how).spawn().unwrap()
         };
         let running: Vec<_> = (0..3).map(start).collect();
-        let ended: Vec<_> = running
-            .into_iter()
-            .map(|p| p.wait_with_output().unwrap())
-            .collect();
+        let ended: Vec<_> = running.into_iter().map(|p| p.wait_with_output().unwrap()).collect();
         assert!(began.elapsed() < Duration::from_secs(20));
-        let err: Vec<_> = ended
-            .iter()
-            .map(|e| String::from_utf8_lossy(&e.stderr))
-            .collect();
+        let err: Vec<_> = ended.iter().map(|e| String::from_utf8_lossy(&e.stderr)).collect();
         assert_eq!(ended[0].status.code(), Some(code), "{how}: {err:?}");
         assert_eq!(ended[1].status.code(), Some(code), "{how}: {err:?}");
         let told = err[0].matches("rank 2 is gone without a word").count();

@@ -40,21 +40,12 @@ protobuf! {
 impl Record {
     /// The first of a file.
     pub fn version(wall_time: f64) -> Self {
-        Record {
-            wall_time,
-            file_version: Some("brain.Event:2".into()),
-            ..Record::default()
-        }
+        Record { wall_time, file_version: Some("brain.Event:2".into()), ..Record::default() }
     }
 
     /// Says that a run begins again: what was told of this step and of later ones no longer holds.
     pub fn restart(wall_time: f64, step: i64) -> Self {
-        Record {
-            wall_time,
-            step,
-            session: Some(Session { status: START }),
-            ..Record::default()
-        }
+        Record { wall_time, step, session: Some(Session { status: START }), ..Record::default() }
     }
 
     /// Figures of a step.
@@ -66,9 +57,7 @@ impl Record {
         Record {
             wall_time,
             step,
-            summary: Some(Values {
-                value: figures.iter().map(value).collect(),
-            }),
+            summary: Some(Values { value: figures.iter().map(value).collect() }),
             ..Record::default()
         }
     }
@@ -93,9 +82,7 @@ fn masked(bytes: &[u8]) -> u32 {
 /// Bit by bit: a run has thousands of records, not millions.
 fn crc32c(bytes: &[u8]) -> u32 {
     let bit = |sum: u32, _| (sum >> 1) ^ (0x82f6_3b78 & (sum & 1).wrapping_neg());
-    !bytes
-        .iter()
-        .fold(!0, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), bit))
+    !bytes.iter().fold(!0, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), bit))
 }
 
 #[cfg(test)]

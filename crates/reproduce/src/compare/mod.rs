@@ -85,8 +85,7 @@ impl Comparison {
                 None => {
                     let data = opened(&mut open, config, self.pictures(config)?, tell)?;
                     self.train(&name, config, device, &data, tell, stop)?;
-                    self.finished(&name, config)?
-                        .ok_or(ReproduceError::Stopped)?
+                    self.finished(&name, config)?.ok_or(ReproduceError::Stopped)?
                 }
             };
             contestants.push(contestant);
@@ -139,14 +138,8 @@ impl Comparison {
         let begun = begun.map(|run| RunDir::config_of(&run)).next();
         let options = config.data.load_options(config.seed);
         Ok(match begun.transpose()? {
-            Some(first) => LoadOptions {
-                size: options.size.or(first.data.size),
-                ..options
-            },
-            None => LoadOptions {
-                largest: self.largest,
-                ..options
-            },
+            Some(first) => LoadOptions { size: options.size.or(first.data.size), ..options },
+            None => LoadOptions { largest: self.largest, ..options },
         })
     }
 
@@ -208,10 +201,7 @@ impl Comparison {
                 (RunDir::create(&self.folder, name, &config)?, floors)
             }
         };
-        let beginning = Beginning {
-            floors,
-            model: None,
-        };
+        let beginning = Beginning { floors, model: None };
         let mut event = |event: &Event| tell(Told::Event(event));
         let outcome = train_with(device, &mut dir, data, beginning, &mut event, stop)?;
         let run = dir.path().to_path_buf();

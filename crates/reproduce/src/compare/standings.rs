@@ -123,11 +123,7 @@ impl Standings {
         let line = |method: &&str| MethodLine::of(method, &runs);
         let mut methods: Vec<MethodLine> = names.iter().filter_map(line).collect();
         methods.sort_by(|a, b| b.top1.total_cmp(&a.top1));
-        Standings {
-            allowance,
-            methods,
-            runs,
-        }
+        Standings { allowance, methods, runs }
     }
 
     /// The table for a terminal.
@@ -188,11 +184,7 @@ impl Standings {
             named.push(colour);
             let name = |m: &MethodLine| format!("{} {:.1}", m.method, 100.0 * m.top1);
             let name = self.methods.get(colour).filter(|_| first).map(name);
-            RunLine {
-                name: name.unwrap_or_default(),
-                colour,
-                points: run.curve.clone(),
-            }
+            RunLine { name: name.unwrap_or_default(), colour, points: run.curve.clone() }
         };
         let lines: Vec<RunLine> = self.runs.iter().map(line).collect();
         Ok(comparison_svg(&lines, self.raw_pixels())?)
@@ -215,10 +207,8 @@ impl Standings {
             )
         };
         let all: Vec<String> = self.runs.iter().map(said).collect();
-        let mut all: Vec<String> = distinct(all.iter().map(String::as_str))
-            .into_iter()
-            .map(String::from)
-            .collect();
+        let mut all: Vec<String> =
+            distinct(all.iter().map(String::as_str)).into_iter().map(String::from).collect();
         let took = self.runs.iter().map(|run| run.seconds).sum();
         all.push(format!(
             "{} runs, {} in all; kNN is that of the last epoch, on features recomputed at the layer that each method embeds",
@@ -288,13 +278,7 @@ mod tests {
     use super::*;
 
     fn accuracy(top1: f64) -> Accuracy {
-        Accuracy {
-            top1,
-            top5: None,
-            n: 1000,
-            k: 200,
-            temperature: 0.07,
-        }
+        Accuracy { top1, top5: None, n: 1000, k: 200, temperature: 0.07 }
     }
 
     fn run(method: &str, seed: u64, top1: f64) -> Contestant {
@@ -320,12 +304,8 @@ mod tests {
 
     #[test]
     fn the_best_is_first_and_seeds_are_averaged() {
-        let runs = vec![
-            run("and", 0, 0.5),
-            run("byol", 0, 0.6),
-            run("and", 1, 0.9),
-            run("byol", 1, 0.6),
-        ];
+        let runs =
+            vec![run("and", 0, 0.5), run("byol", 0, 0.6), run("and", 1, 0.9), run("byol", 1, 0.6)];
         let standings = Standings::of(Allowance::Minutes(1.0), runs);
         let expected = "\
 method      epochs  view-epochs  seconds     kNN top-1  over raw pixels  over untrained
@@ -339,11 +319,7 @@ raw pixels       –            –        –         20.0%                – 
         assert!(text.contains("| byol | 10 | 20 | 61.0 | 60.0% ± 0.0 | +40.0 | +50.0 |"));
         assert!(text.contains("4 runs, 4 min 04 s in all"));
         let svg = standings.svg().unwrap();
-        assert_eq!(
-            svg.matches("and 70.0").count(),
-            1,
-            "one name for both seeds"
-        );
+        assert_eq!(svg.matches("and 70.0").count(), 1, "one name for both seeds");
     }
 
     #[test]

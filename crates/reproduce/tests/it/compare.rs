@@ -35,13 +35,9 @@ fn carry_out(folder: &Path, stop_after: Option<usize>) -> Result<Standings, Repr
     let comparison = Comparison {
         folder: folder.into(),
         allowance: Allowance::ViewEpochs(6),
-        configs: [
-            MethodChoice::And,
-            MethodChoice::Byol,
-            MethodChoice::Supervised,
-        ]
-        .map(config)
-        .into(),
+        configs: [MethodChoice::And, MethodChoice::Byol, MethodChoice::Supervised]
+            .map(config)
+            .into(),
         evaluations: Some(2),
         rounds_asked_for: true,
         largest: None,
@@ -65,11 +61,7 @@ fn stopped_and_gone_on_with_it_finds_the_same() {
     let expected = carry_out(whole.path(), None).unwrap();
     let epochs: Vec<usize> = expected.runs.iter().map(|run| run.epochs).collect();
     assert_eq!(epochs, [6, 3, 6]);
-    assert_eq!(
-        expected.runs[0].curve.len(),
-        1 + 3,
-        "untrained, and each round's end"
-    );
+    assert_eq!(expected.runs[0].curve.len(), 1 + 3, "untrained, and each round's end");
     let mut calls = 0;
     let found = loop {
         calls += 1;
@@ -91,9 +83,7 @@ fn photographs_are_of_one_size() {
         let folder = photos.path().join(class);
         std::fs::create_dir(&folder).unwrap();
         for i in 0..10 {
-            let pixels: Vec<u8> = (0..100 * 100 * 3)
-                .map(|p| grey ^ ((p / 7 + i) as u8))
-                .collect();
+            let pixels: Vec<u8> = (0..100 * 100 * 3).map(|p| grey ^ ((p / 7 + i) as u8)).collect();
             let png = encode_png(100, 100, &pixels).unwrap();
             std::fs::write(folder.join(format!("{i}.png")), png).unwrap();
         }

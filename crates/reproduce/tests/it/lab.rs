@@ -12,11 +12,7 @@ fn machine() -> MachineConfig {
 }
 
 fn place(folder: &Path) -> LabFolders {
-    LabFolders {
-        output: folder.into(),
-        data: None,
-        scale: Scale::Smoke,
-    }
+    LabFolders { output: folder.into(), data: None, scale: Scale::Smoke }
 }
 
 fn carry_out(
@@ -93,10 +89,7 @@ fn a_run_of_other_settings_is_refused() {
     let and = "shapes-resnet18-and-r4-k1-linear-e2-s0/finished.json";
     std::fs::remove_file(place(folder.path()).runs().join(and)).unwrap();
     let error = carry_out(folder.path(), &[0], None).unwrap_err();
-    assert!(
-        error.to_string().contains("training.learning_rate"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("training.learning_rate"), "{error}");
     assert!(error.is_usage());
 }
 

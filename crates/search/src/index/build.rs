@@ -45,10 +45,8 @@ impl PictureIndex {
         };
         let there = PictureIndex::load(path).ok();
         let known = there.filter(|index| index.cannot_take_up(&job).is_none());
-        let job = FolderJob {
-            known: known.as_ref().filter(|index| index.vectors().is_ok()),
-            ..job
-        };
+        let job =
+            FolderJob { known: known.as_ref().filter(|index| index.vectors().is_ok()), ..job };
         let never = AtomicBool::new(false);
         match job.run(device, &mut |_| {}, &never)? {
             FolderOutcome::Finished(done) => Ok(done.save(path, &job, device, false)?.0),

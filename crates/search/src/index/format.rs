@@ -49,12 +49,7 @@ pub(super) fn write(
     let name_ends = ends(&parts.names);
     let (class_names, classes) = numbered(&parts.classes);
     let mut tensors = vec![
-        NamedTensor::new(
-            VECTORS,
-            Dtype::F32,
-            &[n, parts.dim],
-            bytes(parts.vectors.all()?),
-        ),
+        NamedTensor::new(VECTORS, Dtype::F32, &[n, parts.dim], bytes(parts.vectors.all()?)),
         NamedTensor::new("names", Dtype::U8, &[names.len()], &names),
         NamedTensor::new("name_ends", Dtype::U64, &[n], bytes(&name_ends)),
     ];
@@ -89,11 +84,8 @@ pub(super) fn write(
         push("list_starts", Dtype::U32, &starts, bytes(&lists.starts));
         push("list_members", Dtype::U32, &[n], bytes(&lists.members));
     }
-    let container = Container {
-        metadata: metadata(parts, &class_names, path),
-        clock: String::new(),
-        tensors,
-    };
+    let container =
+        Container { metadata: metadata(parts, &class_names, path), clock: String::new(), tensors };
     Ok(anchorhood_files::write(&container, path, disk)?)
 }
 
@@ -184,10 +176,7 @@ fn from_to(from: &Path, to: &Path) -> Option<String> {
 /// Opens the file: what is small is read, what is large stays where it is.
 pub(super) fn open(path: &Path) -> Result<IndexParts, SearchError> {
     let file = Arc::new(OpenContainer::open(path, &Disk)?);
-    let damaged = |reason: String| SearchError::DamagedIndex {
-        path: path.into(),
-        reason,
-    };
+    let damaged = |reason: String| SearchError::DamagedIndex { path: path.into(), reason };
     let field = |name: &str| file.metadata().get(name).cloned();
     let need = |name: &str| field(name).ok_or_else(|| damaged(format!("it has no `{name}`")));
     if field("format").as_deref() != Some(FORMAT) {
@@ -242,10 +231,7 @@ impl Wrong {
     fn in_file(self, path: &Path) -> SearchError {
         match self {
             Wrong::File(error) => error,
-            Wrong::Reason(reason) => SearchError::DamagedIndex {
-                path: path.into(),
-                reason,
-            },
+            Wrong::Reason(reason) => SearchError::DamagedIndex { path: path.into(), reason },
         }
     }
 }
@@ -315,10 +301,7 @@ pub(super) fn check(parts: &IndexParts) -> Result<(), String> {
     if parts.thumbnails.as_ref().is_some_and(|t| !t.fits(n)) {
         return Err("its thumbnails are not those of its pictures".into());
     }
-    for (what, each) in [
-        ("stamps", &parts.stamps),
-        ("checksums", &parts.content_sums),
-    ] {
+    for (what, each) in [("stamps", &parts.stamps), ("checksums", &parts.content_sums)] {
         if each.as_ref().is_some_and(|each| each.len() != n) {
             return Err(format!("its {what} are not those of its pictures"));
         }
@@ -382,8 +365,7 @@ fn names(file: &OpenContainer) -> Result<Vec<String>, Wrong> {
         let piece = bytes.data.get(start..end);
         start = end;
         let text = piece.and_then(|p| std::str::from_utf8(p).ok());
-        text.map(str::to_owned)
-            .ok_or(Wrong::Reason("its names are damaged".into()))
+        text.map(str::to_owned).ok_or(Wrong::Reason("its names are damaged".into()))
     };
     ends.iter().map(name).collect()
 }
@@ -516,18 +498,12 @@ mod tests {
         let (before, after) = (root.path().join("before"), root.path().join("after"));
         std::fs::create_dir_all(before.join("pictures")).unwrap();
         std::fs::create_dir(before.join("kept")).unwrap();
-        let parts = IndexParts {
-            folder: before.join("pictures"),
-            ..small()
-        };
+        let parts = IndexParts { folder: before.join("pictures"), ..small() };
         write(&Disk, &parts, &before.join("kept/a.index")).unwrap();
         std::fs::rename(&before, &after).unwrap();
         let moved = open(&after.join("kept/a.index")).unwrap();
         let (now, expected) = (moved.folder, after.join("pictures"));
-        assert_eq!(
-            now.canonicalize().unwrap(),
-            expected.canonicalize().unwrap()
-        );
+        assert_eq!(now.canonicalize().unwrap(), expected.canonicalize().unwrap());
     }
 
     #[test]
@@ -664,10 +640,7 @@ mod tests {
         let fields = [("format", FORMAT), ("version", "1")].map(|(k, v)| (k.into(), v.into()));
         let old = safetensors::serialize([("weight", &view)], Some(fields.into())).unwrap();
         assert!(reason(&old).contains("format version 1"));
-        let empty = IndexParts {
-            dim: 4,
-            ..IndexParts::default()
-        };
+        let empty = IndexParts { dim: 4, ..IndexParts::default() };
         assert_eq!(check(&empty).unwrap_err(), "it holds no pictures");
     }
 }

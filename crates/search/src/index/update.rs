@@ -132,10 +132,7 @@ impl PictureIndex {
         parts.content_sums = any.then_some(rows.content_sums);
         parts.sizes = Some(rows.sizes);
         parts.thumbnails = rows.thumbnails.non_empty();
-        Ok(PictureIndex {
-            path: path.into(),
-            parts,
-        })
+        Ok(PictureIndex { path: path.into(), parts })
     }
 }
 
@@ -175,8 +172,7 @@ impl Rows {
         let sizes = parts.sizes.as_ref();
         self.sizes.push(sizes.map_or([0; 2], |sizes| sizes[row]));
         let thumbnail = parts.thumbnails.as_ref().map(|t| t.get(row));
-        self.thumbnails
-            .push(thumbnail.transpose()?.unwrap_or_default());
+        self.thumbnails.push(thumbnail.transpose()?.unwrap_or_default());
         Ok(true)
     }
 

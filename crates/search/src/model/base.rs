@@ -45,10 +45,6 @@ mod tests {
     fn its_fingerprint_is_the_one_of_its_card() {
         let card = include_str!("../../../../docs/base.md");
         let model = Model::base().unwrap();
-        assert!(
-            card.contains(model.fingerprint()),
-            "{}",
-            model.fingerprint()
-        );
+        assert!(card.contains(model.fingerprint()), "{}", model.fingerprint());
     }
 }

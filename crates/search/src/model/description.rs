@@ -50,10 +50,7 @@ impl Model {
 
 /// The model in weights that were exported; none in another program's.
 pub(super) fn of_exported(path: &Path, weights: &Weights) -> Option<Result<Model, SearchError>> {
-    let damaged = |reason: String| SearchError::DamagedModel {
-        path: path.into(),
-        reason,
-    };
+    let damaged = |reason: String| SearchError::DamagedModel { path: path.into(), reason };
     let Some(text) = weights.note(Model::DESCRIPTION) else {
         // Exported without it: which stem and which layer cannot be known.
         let ours = ["fingerprint", "input_size", "colour_order"];
@@ -67,11 +64,7 @@ pub(super) fn of_exported(path: &Path, weights: &Weights) -> Option<Result<Model
         let tensor = |name: &String| {
             let found = weights.shape(name).zip(weights.values(name));
             let (shape, values) = found.ok_or_else(|| damaged(format!("it has no {name}")))?;
-            Ok(Tensor {
-                name: name.clone(),
-                shape: shape.to_vec(),
-                values: values.to_vec(),
-            })
+            Ok(Tensor { name: name.clone(), shape: shape.to_vec(), values: values.to_vec() })
         };
         let tensors = description.order.iter().map(tensor);
         let tensors = tensors.collect::<Result<Vec<Tensor>, SearchError>>()?;
@@ -92,10 +85,7 @@ impl Description {
 
     /// The model with these numbers, which must be those that were described.
     pub(super) fn model(self, path: &Path, weights: Vec<Tensor>) -> Result<Model, SearchError> {
-        let damaged = |reason: String| SearchError::DamagedModel {
-            path: path.into(),
-            reason,
-        };
+        let damaged = |reason: String| SearchError::DamagedModel { path: path.into(), reason };
         let (network, input) = (self.network, self.preprocessing);
         check_network(&network).map_err(damaged)?;
         if !input.is_possible() {
@@ -103,9 +93,7 @@ impl Description {
         }
         if !has_layers_for(&network, input, self.learnt_size) {
             let size = self.learnt_size;
-            return Err(damaged(format!(
-                "it cannot have learnt with pictures of {size} pixels"
-            )));
+            return Err(damaged(format!("it cannot have learnt with pictures of {size} pixels")));
         }
         let graph = judged_graph(&network.graph(input.size)?, &self.judged_layer)?;
         check_weights(&graph, &weights, path)?;
@@ -122,9 +110,6 @@ impl Description {
 
 /// Refuses widths and lengths that no run can have.
 fn check_network(network: &NetworkConfig) -> Result<(), String> {
-    let config = RunConfig {
-        network: network.clone(),
-        ..Preset::Quick.config("shapes")
-    };
+    let config = RunConfig { network: network.clone(), ..Preset::Quick.config("shapes") };
     config.check().map_err(|e| e.to_string())
 }

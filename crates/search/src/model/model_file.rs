@@ -70,10 +70,7 @@ impl Model {
             ("judged_layer", model.judged_layer().into()),
             ("preprocessing", json(&self.input)),
             ("dtype", DTYPE.into()),
-            (
-                "fingerprint",
-                fingerprint(&model.network, &self.input, weights),
-            ),
+            ("fingerprint", fingerprint(&model.network, &self.input, weights)),
         ];
         let learnt = self.learnt_size;
         let other = (learnt != self.input.size).then(|| ("learnt_size", learnt.to_string()));
@@ -113,9 +110,7 @@ pub(super) fn decode(file: &OpenContainer) -> Result<Model, SearchError> {
     let learnt_size = match file.metadata().get("learnt_size") {
         None => preprocessing.size,
         Some(text) => text.parse().map_err(|_| {
-            damaged(format!(
-                "it cannot have learnt with pictures of {text} pixels"
-            ))
+            damaged(format!("it cannot have learnt with pictures of {text} pixels"))
         })?,
     };
     let description = Description {
@@ -133,10 +128,7 @@ pub(super) fn decode(file: &OpenContainer) -> Result<Model, SearchError> {
 }
 
 fn damaged(path: &Path) -> impl Fn(String) -> SearchError {
-    move |reason| SearchError::DamagedModel {
-        path: path.into(),
-        reason,
-    }
+    move |reason| SearchError::DamagedModel { path: path.into(), reason }
 }
 
 /// What is wrong with a file, without its name.
@@ -182,10 +174,7 @@ fn from_bf16(bits: u16) -> f32 {
 
 fn rounded(tensor: &Tensor) -> Tensor {
     let round = |v: &f32| from_bf16(to_bf16(*v));
-    Tensor {
-        values: tensor.values.iter().map(round).collect(),
-        ..tensor.clone()
-    }
+    Tensor { values: tensor.values.iter().map(round).collect(), ..tensor.clone() }
 }
 
 fn written(tensor: &Tensor) -> NamedTensor<'static> {
@@ -204,11 +193,8 @@ fn read(file: &OpenContainer, name: &str) -> Result<Tensor, String> {
     }
     let (values, _) = found.data.as_chunks::<2>();
     let values = values.iter().map(|v| from_bf16(u16::from_le_bytes(*v)));
-    let tensor = Tensor {
-        name: name.into(),
-        shape: found.shape.to_vec(),
-        values: values.collect(),
-    };
+    let tensor =
+        Tensor { name: name.into(), shape: found.shape.to_vec(), values: values.collect() };
     match is_finite(&tensor) {
         true => Ok(tensor),
         false => Err(format!("its {name} holds what is no number")),
@@ -265,13 +251,8 @@ mod tests {
         assert_eq!(saved(&back), bytes);
         assert_eq!(back.network().unwrap(), model.network().unwrap());
         assert_eq!(back.input(), model.input());
-        let names = |m: &Model| {
-            m.weights()
-                .unwrap()
-                .iter()
-                .map(|t| t.name.clone())
-                .collect::<Vec<_>>()
-        };
+        let names =
+            |m: &Model| m.weights().unwrap().iter().map(|t| t.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&back), names(&model));
         assert_ne!(back.fingerprint(), model.fingerprint());
         let folder = tempfile::tempdir().unwrap();

@@ -52,10 +52,7 @@ impl Model {
     /// a one: another was learnt.
     pub fn whitened(&self, features: &[f32], power: f64) -> Result<Model, SearchError> {
         let model = self.engine()?;
-        let refused = |reason| SearchError::NotWhitened {
-            path: self.path.clone(),
-            reason,
-        };
+        let refused = |reason| SearchError::NotWhitened { path: self.path.clone(), reason };
         let below = model.graph.find(BELOW)?;
         let dim = model.graph.shape(below).len();
         let learnt = model.graph.up_to(below).parameters().len();
@@ -124,9 +121,7 @@ mod tests {
     }
 
     fn below(model: &Model, pictures: &Pictures) -> Vec<f32> {
-        let mut embedder = model
-            .embedder(&Device::cpu(1), 8, Some(Model::WHITENED))
-            .unwrap();
+        let mut embedder = model.embedder(&Device::cpu(1), 8, Some(Model::WHITENED)).unwrap();
         embedder.embed_all(pictures).unwrap().values().to_vec()
     }
 
@@ -176,10 +171,7 @@ mod tests {
         for c in 0..rows.dim() {
             let mean = rows.rows().map(|r| r[c]).sum::<f32>() / rows.len() as f32;
             let size = rows.rows().map(|r| r[c].abs()).fold(0.0, f32::max);
-            assert!(
-                mean.abs() <= 1e-3 * size.max(1e-3),
-                "value {c}: {mean} of {size}"
-            );
+            assert!(mean.abs() <= 1e-3 * size.max(1e-3), "value {c}: {mean} of {size}");
         }
         assert_ne!(whitened.fingerprint(), base.fingerprint());
     }

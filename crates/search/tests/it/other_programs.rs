@@ -13,9 +13,7 @@ use safetensors::SafeTensors;
 /// A ResNet18 with a last layer of seven values, as its seed draws it.
 fn network() -> Network {
     let graph = Architecture::ResNet18.graph(32, 2, 7).unwrap();
-    let mut network = Device::cpu(1)
-        .network(&graph, &NetworkOptions::new(1))
-        .unwrap();
+    let mut network = Device::cpu(1).network(&graph, &NetworkOptions::new(1)).unwrap();
     network.initialise(3).unwrap();
     network
 }
@@ -70,17 +68,10 @@ fn files_of_this_program_without_checksums_are_no_weights_of_another() {
         Model::load(path).map(|model| model.checked())
     };
     assert_eq!(of("pt").unwrap(), Checked::CannotBeChecked);
-    for format in [
-        "anchorhood-checkpoint",
-        "anchorhood-index",
-        "anchorhood-model",
-    ] {
+    for format in ["anchorhood-checkpoint", "anchorhood-index", "anchorhood-model"] {
         let said = of(format).unwrap_err();
         assert!(
-            matches!(
-                said,
-                SearchError::Checkpoint(CheckpointError::Mismatch { .. })
-            ),
+            matches!(said, SearchError::Checkpoint(CheckpointError::Mismatch { .. })),
             "{said}"
         );
         assert!(said.to_string().contains("format version 1"), "{said}");
@@ -92,15 +83,7 @@ fn what_is_no_model_says_why() {
     let (_folder, path) = written(b"neither");
     assert!(refused(&path).contains("theirs.safetensors"));
     let (_folder, path) = written(b"PK\x03\x04 but no archive");
-    assert!(
-        refused(&path).contains("cut off or damaged"),
-        "{}",
-        refused(&path)
-    );
+    assert!(refused(&path).contains("cut off or damaged"), "{}", refused(&path));
     let (_folder, path) = written(&Weights::default().encode());
-    assert!(
-        refused(&path).contains("no conv1.weight"),
-        "{}",
-        refused(&path)
-    );
+    assert!(refused(&path).contains("no conv1.weight"), "{}", refused(&path));
 }

@@ -21,11 +21,7 @@ struct Lab {
 
 impl Lab {
     fn new() -> Lab {
-        Lab {
-            folder: tempfile::tempdir().unwrap(),
-            model: small_model(),
-            device: Device::cpu(1),
-        }
+        Lab { folder: tempfile::tempdir().unwrap(), model: small_model(), device: Device::cpu(1) }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -98,20 +94,13 @@ fn only_what_is_new_is_embedded_and_the_result_is_as_if_made_anew() {
     assert_eq!((changes.added, embedded.len()), (4, 4));
     lab.picture("p/b.png", 200);
     let later = SystemTime::now() + Duration::from_secs(5);
-    let changed = std::fs::File::options()
-        .write(true)
-        .open(lab.path("p/b.png"));
+    let changed = std::fs::File::options().write(true).open(lab.path("p/b.png"));
     changed.unwrap().set_modified(later).unwrap();
     lab.picture("p/new.png", 77);
     std::fs::remove_file(lab.path("p/c.png")).unwrap();
     std::fs::write(lab.path("p/broken.png"), "no picture").unwrap();
     let (index, changes, embedded) = lab.index("x.index", &["p"], None);
-    let expected = Changes {
-        added: 1,
-        changed: 1,
-        removed: 1,
-        kept: 2,
-    };
+    let expected = Changes { added: 1, changed: 1, removed: 1, kept: 2 };
     assert_eq!(changes, expected);
     assert_eq!(embedded, ["b.png", "broken.png", "new.png"]);
     let (anew, ..) = lab.index("y.index", &["p"], Some(16));

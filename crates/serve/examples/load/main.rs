@@ -33,12 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} pictures to upload", pictures.len());
     let mut errors = 0;
     for (clients, seconds) in [(1, (seconds / 5).max(1)), (clients, seconds)] {
-        let seen = ask(
-            address,
-            &pictures,
-            clients,
-            Duration::from_secs(seconds as u64),
-        );
+        let seen = ask(address, &pictures, clients, Duration::from_secs(seconds as u64));
         errors += seen.errors.len();
         tell(&seen, clients, seconds);
     }
@@ -49,9 +44,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn read(folder: &Path) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
-    let mut paths: Vec<_> = std::fs::read_dir(folder)?
-        .map(|e| e.map(|e| e.path()))
-        .collect::<Result<_, _>>()?;
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
     paths.retain(|p| p.is_file());
     paths.sort();
     let step = paths.len().div_ceil(MOST).max(1);

@@ -45,10 +45,7 @@ fn shelf(folder: &Path, labelled: bool) -> Catalog {
 
 fn walk(labelled: bool, name: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let options = ServeOptions {
-        port: 0,
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions { port: 0, ..ServeOptions::default() };
     let shelf = shelf(folder.path(), labelled);
     let stop = Stop::default();
     let server = Server::bind(&options, shelf, vec![], None, None, stop.clone()).unwrap();

@@ -17,20 +17,14 @@ const DIM: usize = 16;
 fn picture(i: usize) -> RgbImage {
     RgbImage::from_fn(SIDE as u32, SIDE as u32, |x, y| {
         let [x, y] = [x as usize, y as usize];
-        Rgb([
-            (i * 31 + x * 9) as u8,
-            (i / 8 + y * 17) as u8,
-            (x * y) as u8,
-        ])
+        Rgb([(i * 31 + x * 9) as u8, (i / 8 + y * 17) as u8, (x * y) as u8])
     })
 }
 
 /// A stand-in for a network: sums over every so manyth byte.
 fn vector(square: &[u8]) -> Vec<f32> {
     let sum = |d: usize| square.iter().skip(d).step_by(DIM);
-    (0..DIM)
-        .map(|d| sum(d).map(|b| f32::from(*b) - 100.0).sum())
-        .collect()
+    (0..DIM).map(|d| sum(d).map(|b| f32::from(*b) - 100.0).sum()).collect()
 }
 
 fn shelf(folder: &Path) -> Catalog {
@@ -58,10 +52,7 @@ fn shelf(folder: &Path) -> Catalog {
 #[test]
 fn eight_clients_for_two_seconds() {
     let folder = tempfile::tempdir().unwrap();
-    let options = ServeOptions {
-        port: 0,
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions { port: 0, ..ServeOptions::default() };
     let (asker, queue) = inference_queue(SIDE);
     let stop = Stop::default();
     let shelf = shelf(folder.path());

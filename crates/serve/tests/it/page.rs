@@ -105,10 +105,7 @@ fn a_browser_uses_every_part_of_the_page() {
     let shelf = shelf(&root);
     let query = root.join("query.png");
     picture(1, 7).save(&query).unwrap();
-    let options = ServeOptions {
-        port: 0,
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions { port: 0, ..ServeOptions::default() };
     let (asker, queue) = inference_queue(SIDE);
     let stop = Stop::default();
     let server = Server::bind(&options, shelf, vec![], None, Some(asker), stop.clone()).unwrap();

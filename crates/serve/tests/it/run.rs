@@ -36,11 +36,7 @@ fn trained(runs: &Path, data: &Dataset, method: MethodChoice) -> (std::path::Pat
 fn got(address: SocketAddr, what: &str) -> Vec<u8> {
     let mut answer = ureq::get(format!("http://{address}{what}")).call().unwrap();
     let mut bytes = vec![];
-    answer
-        .body_mut()
-        .as_reader()
-        .read_to_end(&mut bytes)
-        .unwrap();
+    answer.body_mut().as_reader().read_to_end(&mut bytes).unwrap();
     bytes
 }
 
@@ -59,10 +55,7 @@ fn served(method: MethodChoice) {
     let collection =
         Collection::of_run(&Device::cpu(1), &run, data.train.clone(), &config).unwrap();
     assert!(collection.has_model());
-    let options = ServeOptions {
-        port: 0,
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions { port: 0, ..ServeOptions::default() };
     let (stop, warnings) = (Stop::default(), Mutex::new(vec![]));
     let (tell, told) = mpsc::channel();
     std::thread::scope(|threads| {

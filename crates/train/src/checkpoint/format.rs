@@ -87,11 +87,7 @@ pub(super) fn container(checkpoint: &Checkpoint) -> Result<Container<'_>, String
     let pictures = checkpoint.rows[1] as usize;
     let state = checkpoint.state.tensors.iter();
     tensors.extend(state.map(|t| state_tensor(t, pictures)));
-    Ok(Container {
-        metadata: metadata(checkpoint),
-        clock: clock(&checkpoint.standing),
-        tensors,
-    })
+    Ok(Container { metadata: metadata(checkpoint), clock: clock(&checkpoint.standing), tensors })
 }
 
 fn network_tensors<'a>(
@@ -134,20 +130,14 @@ pub(super) fn is_by_picture(name: &str) -> bool {
 }
 
 fn metadata(checkpoint: &Checkpoint) -> BTreeMap<String, String> {
-    let head = |h: &Head| HeadField {
-        namespace: h.namespace.clone(),
-        names: names(&h.weights, &h.slots),
-    };
+    let head =
+        |h: &Head| HeadField { namespace: h.namespace.clone(), names: names(&h.weights, &h.slots) };
     let heads: Vec<HeadField> = checkpoint.heads.iter().map(head).collect();
     let network = NetworkField {
         network: checkpoint.config.network.clone(),
         names: names(&checkpoint.weights, &checkpoint.slots),
     };
-    let model = fingerprint(
-        &checkpoint.config.network,
-        &checkpoint.input,
-        &checkpoint.weights,
-    );
+    let model = fingerprint(&checkpoint.config.network, &checkpoint.input, &checkpoint.weights);
     let fields = [
         ("format", FORMAT.into()),
         ("program", checkpoint.program.clone()),
@@ -305,11 +295,7 @@ fn read_network(
     let one = |before: &str, name: &String| {
         let (shape, values) = floats(file, &format!("{before}{namespace}{name}"))?;
         let name = name.clone();
-        Ok::<_, String>(Tensor {
-            name,
-            shape,
-            values,
-        })
+        Ok::<_, String>(Tensor { name, shape, values })
     };
     let weights: Result<_, _> = names.order.iter().map(|name| one("", name)).collect();
     let mut slots = vec![];
@@ -319,10 +305,7 @@ fn read_network(
         let there = |name: &&String| file.shape(&format!("{before}{namespace}{name}")).is_some();
         let held = names.order.iter().filter(there);
         let tensors: Result<_, _> = held.map(|name| one(&before, name)).collect();
-        slots.push(Slot {
-            name: slot.clone(),
-            tensors: tensors?,
-        });
+        slots.push(Slot { name: slot.clone(), tensors: tensors? });
     }
     Ok((weights?, slots))
 }
@@ -331,11 +314,7 @@ fn read_heads(file: &OpenContainer, heads: Vec<HeadField>) -> Result<Vec<Head>, 
     let head = |HeadField { namespace, names }: HeadField| {
         let before = format!("{namespace}.");
         let (weights, slots) = read_network(file, &before, &names)?;
-        Ok(Head {
-            namespace,
-            weights,
-            slots,
-        })
+        Ok(Head { namespace, weights, slots })
     };
     heads.into_iter().map(head).collect()
 }
@@ -376,9 +355,7 @@ fn check(checkpoint: &Checkpoint) -> Result<(), String> {
     let ([first, total], here) = (checkpoint.rows, checkpoint.pictures() as u64);
     match first.checked_add(here) {
         Some(end) if end <= total => Ok(()),
-        _ => Err(format!(
-            "its memory is {here} rows from {first} on, of {total}"
-        )),
+        _ => Err(format!("its memory is {here} rows from {first} on, of {total}")),
     }
 }
 
@@ -388,9 +365,7 @@ fn check_memory(checkpoint: &Checkpoint) -> Result<(), String> {
     if let Some(StateTensor { shape, .. }) = memory
         && !matches!(shape[..], [_, dim] if dim == features)
     {
-        return Err(format!(
-            "its memory is {shape:?}, not pictures × {features} features"
-        ));
+        return Err(format!("its memory is {shape:?}, not pictures × {features} features"));
     }
     let rows = checkpoint.rows.map(|n| n as usize);
     let found = neighbourhoods_of(state, rows).map_err(|e| e.to_string())?;
@@ -433,9 +408,7 @@ fn some_rows(
     let found = file.shape(name);
     let (dtype, shape) = found.ok_or_else(|| format!("it has no {name}"))?;
     if shape.first() != Some(&pictures) {
-        return Err(format!(
-            "its {name} is {shape:?}, and there are {pictures} pictures"
-        ));
+        return Err(format!("its {name} is {shape:?}, and there are {pictures} pictures"));
     }
     let row = dtype.bitsize() / 8 * shape[1..].iter().product::<usize>();
     let data = file.bytes_of(name, wanted.start * row..wanted.end * row);

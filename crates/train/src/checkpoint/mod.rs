@@ -225,11 +225,9 @@ impl Checkpoint {
         let file = open_file(disk, path)?;
         let checkpoint = format::decode(&file, wanted).map_err(damaged(path))?;
         match checkpoint.not_finite() {
-            Some((what, value)) => Err(CheckpointError::NotFinite {
-                path: path.into(),
-                what,
-                value,
-            }),
+            Some((what, value)) => {
+                Err(CheckpointError::NotFinite { path: path.into(), what, value })
+            }
             None => Ok(checkpoint),
         }
     }
@@ -249,10 +247,7 @@ impl Checkpoint {
     /// What network it is of, in words.
     pub fn network(&self) -> String {
         let n = &self.config.network;
-        format!(
-            "{} width {}, {} features",
-            n.architecture, n.width, n.features
-        )
+        format!("{} width {}, {} features", n.architecture, n.width, n.features)
     }
 
     /// What in it is no finite number, and what it is instead.
@@ -289,10 +284,7 @@ impl Checkpoint {
     /// their number, so others in their places would go unnoticed. They are known by how many there
     /// are, and by their mean and deviation.
     pub fn check_pictures(&self, set: &TrainingSet, path: &Path) -> Result<(), CheckpointError> {
-        let wrong = |reason| CheckpointError::Mismatch {
-            path: path.into(),
-            reason,
-        };
+        let wrong = |reason| CheckpointError::Mismatch { path: path.into(), reason };
         let (name, n) = (&set.name, set.pictures.len());
         if let Some(pictures) = self.begun_on().filter(|pictures| *pictures != n) {
             return Err(wrong(format!(
@@ -328,8 +320,7 @@ impl Checkpoint {
 
     /// Pictures whose rows of the memory are here; 0 where there is none.
     pub fn pictures(&self) -> usize {
-        self.memory()
-            .map_or(0, |(rows, dim)| rows.len() / dim.max(1))
+        self.memory().map_or(0, |(rows, dim)| rows.len() / dim.max(1))
     }
 
     /// Neighbourhoods, from round 1 on.
@@ -379,20 +370,16 @@ impl Checkpoint {
 }
 
 fn damaged(path: &Path) -> impl Fn(String) -> CheckpointError {
-    move |reason| CheckpointError::Damaged {
-        path: path.into(),
-        reason,
-    }
+    move |reason| CheckpointError::Damaged { path: path.into(), reason }
 }
 
 fn open_file(disk: &dyn FileSystem, path: &Path) -> Result<OpenContainer, CheckpointError> {
     OpenContainer::open(path, disk).map_err(|error| match error {
         FileError::Io { path, source } => CheckpointError::Read { path, source },
         // Whole, and of another version.
-        other @ FileError::Version { .. } => CheckpointError::Mismatch {
-            path: path.into(),
-            reason: reason_of(other),
-        },
+        other @ FileError::Version { .. } => {
+            CheckpointError::Mismatch { path: path.into(), reason: reason_of(other) }
+        }
         other => damaged(path)(reason_of(other)),
     })
 }

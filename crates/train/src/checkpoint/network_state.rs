@@ -47,19 +47,12 @@ pub fn tensors_of(network: &Network) -> Result<(Vec<Tensor>, Vec<Slot>), anchorh
         })
     };
     let parameters = || network.graph().parameters().iter().enumerate();
-    let weights: Result<_, _> = parameters()
-        .map(|(i, p)| read(Tensors::Values, i, p))
-        .collect();
+    let weights: Result<_, _> = parameters().map(|(i, p)| read(Tensors::Values, i, p)).collect();
     let mut slots = vec![];
     for (slot, name) in slot_names(network.slots()).into_iter().enumerate() {
         let trained = parameters().filter(|(_, p)| p.role == Role::Weight);
-        let tensors: Result<_, _> = trained
-            .map(|(i, p)| read(Tensors::Slot(slot), i, p))
-            .collect();
-        slots.push(Slot {
-            name,
-            tensors: tensors?,
-        });
+        let tensors: Result<_, _> = trained.map(|(i, p)| read(Tensors::Slot(slot), i, p)).collect();
+        slots.push(Slot { name, tensors: tensors? });
     }
     Ok((weights?, slots))
 }
@@ -135,10 +128,7 @@ fn matching<'a>(
     wanted: &Parameter,
     path: &Path,
 ) -> Result<&'a Tensor, CheckpointError> {
-    let wrong = |reason| CheckpointError::Mismatch {
-        path: path.into(),
-        reason,
-    };
+    let wrong = |reason| CheckpointError::Mismatch { path: path.into(), reason };
     let (name, shape) = (&wanted.name, &wanted.shape);
     let tensor = tensor.ok_or_else(|| wrong(format!("it has no {name}")))?;
     if tensor.name != *name || tensor.shape != *shape {

@@ -25,25 +25,19 @@ impl Checkpoint {
         disk: &dyn FileSystem,
         path: &Path,
     ) -> Result<(), CheckpointError> {
-        let container = format::container(self).map_err(|reason| CheckpointError::Mismatch {
-            path: path.into(),
-            reason,
-        })?;
+        let container = format::container(self)
+            .map_err(|reason| CheckpointError::Mismatch { path: path.into(), reason })?;
         let mut rows = Rows::new(together, &container, self.rows[1] as usize);
         if !together.is_first() {
             return Ok(rows.show_rest()?);
         }
-        let written = write_with(&container, path, disk, &mut |name, see| {
-            rows.show_next(name, see)
-        });
+        let written =
+            write_with(&container, path, disk, &mut |name, see| rows.show_next(name, see));
         // The others show all of theirs, whatever becomes of the file.
         rows.show_rest()?;
         written.map_err(|error| match error {
             FileError::Io { path, source } => CheckpointError::Write { path, source },
-            other => CheckpointError::Mismatch {
-                path: path.into(),
-                reason: reason_of(other),
-            },
+            other => CheckpointError::Mismatch { path: path.into(), reason: reason_of(other) },
         })
     }
 }
@@ -66,12 +60,7 @@ impl<'a> Rows<'a> {
             left = order.repeat(PASSES);
             left.reverse();
         }
-        Rows {
-            together,
-            container,
-            pictures,
-            left,
-        }
+        Rows { together, container, pictures, left }
     }
 
     /// Shows the others' rows of the tensor whose turn it is.

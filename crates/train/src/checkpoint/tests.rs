@@ -108,10 +108,7 @@ fn the_embedding_network_is_at_top_level() {
     assert_eq!(file.metadata["fingerprint"], model);
     assert_eq!(file.metadata["rows"], "[0,3]");
     assert!(file.metadata["preprocessing"].starts_with(r#"{"version":1,"size":32,"#));
-    assert_eq!(
-        file.clock,
-        "seconds=0.7999999999999999 epoch_seconds=1e-9 metrics_bytes=17"
-    );
+    assert_eq!(file.clock, "seconds=0.7999999999999999 epoch_seconds=1e-9 metrics_bytes=17");
     assert!(!file.metadata["standing"].contains("seconds"));
 }
 
@@ -119,10 +116,7 @@ fn the_embedding_network_is_at_top_level() {
 fn a_later_preprocessing_is_another_model() {
     let small = small();
     let of = |version| {
-        let input = InputForm {
-            version,
-            ..small.input
-        };
+        let input = InputForm { version, ..small.input };
         fingerprint(&small.config.network, &input, &small.weights)
     };
     assert_ne!(of(1), of(2));

@@ -22,10 +22,7 @@ impl RunConfig {
     /// Refuses a run of a method that a program brought: nothing here could go on with it.
     pub fn check_method_is_known(&self) -> Result<(), TrainError> {
         match &self.method.own {
-            Some(own) => Err(TrainError::OwnMethod {
-                own: own.clone(),
-                brought: None,
-            }),
+            Some(own) => Err(TrainError::OwnMethod { own: own.clone(), brought: None }),
             None => Ok(()),
         }
     }
@@ -183,11 +180,7 @@ fn differ(prefix: &str, ours: &toml::Table, theirs: &toml::Table, found: &mut Ve
             }
             (a, b) if a != b => {
                 let say = |v: Option<&toml::Value>| v.map_or("unset".into(), |v| v.to_string());
-                found.push(Difference {
-                    setting,
-                    ours: say(a),
-                    theirs: say(b),
-                });
+                found.push(Difference { setting, ours: say(a), theirs: say(b) });
             }
             _ => {}
         }
@@ -216,17 +209,13 @@ mod tests {
         config.seed = i64::MAX as u64;
         config.check().unwrap();
         assert!(config.to_toml().contains("9223372036854775807"));
-        for (setting, text) in [
-            ("seed", "9223372036854775808"),
-            ("discovery.neighbours", "18446744073709551615"),
-        ] {
+        for (setting, text) in
+            [("seed", "9223372036854775808"), ("discovery.neighbours", "18446744073709551615")]
+        {
             let mut config = Preset::Quick.config("shapes");
             config.set(setting, text).unwrap();
             let refused = config.check().unwrap_err().to_string();
-            assert!(
-                refused.contains(setting) && refused.contains("at most"),
-                "{refused}"
-            );
+            assert!(refused.contains(setting) && refused.contains("at most"), "{refused}");
         }
     }
 
@@ -250,16 +239,10 @@ mod tests {
             ("method.views", "[method]\nname = \"byol\"\nviews = 1"),
             ("training.freeze_epochs", "[training]\nfreeze_epochs = 1"),
             ("training.from_rate", "[training]\nfrom_rate = 0.5"),
-            (
-                "training.freeze_epochs",
-                "[training]\nfrom = \"base\"\nfreeze_epochs = 1000",
-            ),
+            ("training.freeze_epochs", "[training]\nfrom = \"base\"\nfreeze_epochs = 1000"),
             ("data.mean", "[data]\nmean = [0.5]\nstd = [0.5]"),
             ("data.mean", "[data]\nmean = [0.5, 0.5, 0.5]"),
-            (
-                "data.std",
-                "[data]\nmean = [0.5, 0.5, 0.5]\nstd = [0.5, 0.0, 0.5]",
-            ),
+            ("data.std", "[data]\nmean = [0.5, 0.5, 0.5]\nstd = [0.5, 0.0, 0.5]"),
         ];
         for (name, text) in nonsense {
             let config = Preset::Quick.config("shapes").overlaid(text, "a test");
@@ -293,18 +276,12 @@ mod tests {
                 let named = said.starts_with(&format!("augmentation.{name}"));
                 assert!(named, "{name} = {value}: {said}");
             }
-            let nan = if can[0].contains(',') {
-                "nan,nan"
-            } else {
-                "nan"
-            };
+            let nan = if can[0].contains(',') { "nan,nan" } else { "nan" };
             assert!(with(name, nan).is_err(), "{name}");
         }
-        for (name, wrong_order) in [
-            ("crop_scale", "0.9,0.2"),
-            ("crop_ratio", "2,0.5"),
-            ("blur_sigma", "2,0.1"),
-        ] {
+        for (name, wrong_order) in
+            [("crop_scale", "0.9,0.2"), ("crop_ratio", "2,0.5"), ("blur_sigma", "2,0.1")]
+        {
             let said = with(name, wrong_order).unwrap_err();
             assert!(said.contains("the lesser first"), "{said}");
         }
@@ -319,11 +296,8 @@ mod tests {
         assert_eq!(ours.differences(&theirs), []);
         theirs.training.epochs += 1;
         theirs.data.limit = Some(5);
-        let said: Vec<String> = ours
-            .differences(&theirs)
-            .iter()
-            .map(|d| d.setting.clone())
-            .collect();
+        let said: Vec<String> =
+            ours.differences(&theirs).iter().map(|d| d.setting.clone()).collect();
         assert_eq!(said, ["data.limit", "training.epochs"]);
     }
 }

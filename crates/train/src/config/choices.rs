@@ -374,15 +374,7 @@ mod tests {
 
     #[test]
     fn devices_are_written_as_they_are_read() {
-        for name in [
-            "auto",
-            "cpu",
-            "cuda",
-            "cuda:3",
-            "cuda:0,1",
-            "cuda:2,5,63",
-            "cuda:all",
-        ] {
+        for name in ["auto", "cpu", "cuda", "cuda:3", "cuda:0,1", "cuda:2,5,63", "cuda:all"] {
             let choice: DeviceChoice = name.parse().unwrap();
             assert_eq!(choice.to_string(), name);
         }
@@ -392,15 +384,7 @@ mod tests {
             panic!("{unordered:?}");
         };
         assert_eq!(gpus.numbers(), [0, 1]);
-        for name in [
-            "gpu",
-            "cuda:",
-            "cuda:x",
-            "cuda:0,",
-            "cuda:0,0",
-            "cuda:0,64",
-            "cuda:-1",
-        ] {
+        for name in ["gpu", "cuda:", "cuda:x", "cuda:0,", "cuda:0,0", "cuda:0,64", "cuda:-1"] {
             let said = name.parse::<DeviceChoice>().unwrap_err();
             assert!(said.contains("cuda:all"), "{said}");
         }

@@ -19,9 +19,7 @@ impl RunConfig {
             MethodKind::Supervised => match &data.train.labels {
                 Some(labels) => self.supervised(labels.classes().len()),
                 None => {
-                    return Err(TrainError::NoLabels {
-                        data: data.name.clone(),
-                    });
+                    return Err(TrainError::NoLabels { data: data.name.clone() });
                 }
             },
         };

@@ -90,16 +90,12 @@ impl RunConfig {
             toml::from_str(text).map_err(|e| file_error(place, &e.to_string()))?;
         let mut all = toml::Table::try_from(self).expect("a configuration is a table");
         overlay(&mut all, over);
-        all.try_into()
-            .map_err(|e: toml::de::Error| file_error(place, &e.to_string()))
+        all.try_into().map_err(|e: toml::de::Error| file_error(place, &e.to_string()))
     }
 }
 
 fn file_error(place: &str, reason: &str) -> ConfigError {
-    ConfigError::File {
-        place: place.into(),
-        reason: reason.trim_end().into(),
-    }
+    ConfigError::File { place: place.into(), reason: reason.trim_end().into() }
 }
 
 fn overlay(base: &mut toml::Table, over: toml::Table) {
@@ -129,9 +125,7 @@ mod tests {
     #[test]
     fn a_file_changes_only_what_it_names() {
         let base = Preset::Quick.config("shapes");
-        let mine = base
-            .overlaid("seed = 7\n[training]\nepochs = 3\n", "mine.toml")
-            .unwrap();
+        let mine = base.overlaid("seed = 7\n[training]\nepochs = 3\n", "mine.toml").unwrap();
         let mut expected = base;
         expected.seed = 7;
         expected.training.epochs = 3;

@@ -72,9 +72,6 @@ mod tests {
         let here = std::env::current_dir().unwrap();
         let here = here.to_str().unwrap();
         assert_eq!(kept("src").as_deref(), Some(here));
-        assert_eq!(
-            (kept("shapes"), kept(here), kept("no/such")),
-            (None, None, None)
-        );
+        assert_eq!((kept("shapes"), kept(here), kept("no/such")), (None, None, None));
     }
 }

@@ -114,10 +114,7 @@ mod tests {
         let of = |set: &str| {
             let config = Preset::Quick.config_for(set, MethodChoice::And);
             assert_eq!(config.data.set, set);
-            assert_eq!(
-                (config.training.rounds, config.data.shapes_train),
-                (2, 2_000)
-            );
+            assert_eq!((config.training.rounds, config.data.shapes_train), (2, 2_000));
             assert_eq!(config.training.milestones, [0.8, 0.9]);
             let t = &config.training;
             let network = (config.network.architecture, config.network.width);

@@ -35,18 +35,11 @@ impl Range {
             Range::Any => return None,
             Range::AtLeastOne => (value >= 1.0, "must be at least 1".into()),
             Range::AtMost(most) => (value <= most as f64, format!("may come to {most} at most")),
-            Range::Positive => (
-                value > 0.0 && value.is_finite(),
-                "must be above 0".to_string(),
-            ),
-            Range::NotNegative => (
-                value >= 0.0 && value.is_finite(),
-                "must be 0 or more".into(),
-            ),
-            Range::Between(least, most) => (
-                (least..=most).contains(&value),
-                format!("must be between {least} and {most}"),
-            ),
+            Range::Positive => (value > 0.0 && value.is_finite(), "must be above 0".to_string()),
+            Range::NotNegative => (value >= 0.0 && value.is_finite(), "must be 0 or more".into()),
+            Range::Between(least, most) => {
+                ((least..=most).contains(&value), format!("must be between {least} and {most}"))
+            }
             Range::Share => ((0.0..=1.0).contains(&value), "must be in [0, 1]".into()),
             Range::ShareBelowOne => ((0.0..1.0).contains(&value), "must be in [0, 1)".into()),
             Range::Below(most, why) if value >= most => {
@@ -101,10 +94,7 @@ mod tests {
     fn each_refuses_in_its_own_words() {
         let says = |range: Range, x: f64| range.refuses(Number::Real(x)).unwrap_or_default();
         let none = Number::Whole(0);
-        assert_eq!(
-            Range::AtLeastOne.refuses(none).unwrap(),
-            "must be at least 1, is 0"
-        );
+        assert_eq!(Range::AtLeastOne.refuses(none).unwrap(), "must be at least 1, is 0");
         assert_eq!(
             Range::AtMost(4096).refuses(Number::Whole(usize::MAX)),
             Some(format!("may come to 4096 at most, is {}", usize::MAX))
@@ -117,21 +107,13 @@ mod tests {
         );
         assert_eq!(says(Range::Share, 1.5), "must be in [0, 1], is 1.5");
         assert_eq!(says(Range::ShareBelowOne, 1.0), "must be in [0, 1), is 1");
-        assert_eq!(
-            says(Range::Below(1.0, "or else"), 1.0),
-            "must be below 1, or else"
-        );
+        assert_eq!(says(Range::Below(1.0, "or else"), 1.0), "must be below 1, or else");
         for x in [1e39, -1e300, 1e-40, f64::NAN] {
             let said = Number::Real(x).cannot_be_held().unwrap();
             assert!(said.starts_with("must be a number of 32 bits"), "{said}");
         }
         assert_eq!(Number::Real(0.0).cannot_be_held(), None);
-        for range in [
-            Range::Positive,
-            Range::NotNegative,
-            Range::Share,
-            Range::Between(0.1, 1.0),
-        ] {
+        for range in [Range::Positive, Range::NotNegative, Range::Share, Range::Between(0.1, 1.0)] {
             assert!(!says(range, f64::NAN).is_empty() && says(range, 0.5).is_empty());
         }
     }

@@ -119,10 +119,8 @@ const BIGAN: Recipe = &[
 const QUICK_TILES: Recipe = &[("method.projector_width", "256")];
 
 /// Few steps.
-const QUICK_BIGAN: Recipe = &[
-    ("method.projector_width", "256"),
-    ("training.learning_rate", "0.0005"),
-];
+const QUICK_BIGAN: Recipe =
+    &[("method.projector_width", "256"), ("training.learning_rate", "0.0005")];
 
 /// In the quick preset's minutes on two cores: small heads for its narrow network, small batches as
 /// its other methods have.
@@ -156,10 +154,7 @@ const NOTHING: Recipe = &[];
 const QUICK_NNCLR: Recipe = &[("training.learning_rate", "0.1")];
 
 /// Methods that learn by a pretext task of their own, in one round; no memory to judge by.
-const TASK: Recipe = &[
-    ("training.rounds", "0"),
-    ("evaluation.features", "recomputed"),
-];
+const TASK: Recipe = &[("training.rounds", "0"), ("evaluation.features", "recomputed")];
 
 /// One rate throughout.
 const DEEPCLUSTER: Recipe = &[
@@ -174,11 +169,8 @@ const DEEPCLUSTER: Recipe = &[
 ];
 
 /// Clusters of few pictures.
-const SMALL_DEEPCLUSTER: Recipe = &[
-    ("training.batch", "32"),
-    ("training.learning_rate", "0.02"),
-    ("method.clusters", "50"),
-];
+const SMALL_DEEPCLUSTER: Recipe =
+    &[("training.batch", "32"), ("training.learning_rate", "0.02"), ("method.clusters", "50")];
 
 const NAT: Recipe = &[
     ("training.batch", "256"),
@@ -204,10 +196,7 @@ const COUNTING: Recipe = &[
 ];
 
 /// Few steps, and of a narrow network, whose features change less in one.
-const SMALL_COUNTING: Recipe = &[
-    ("training.batch", "32"),
-    ("training.learning_rate", "0.001"),
-];
+const SMALL_COUNTING: Recipe = &[("training.batch", "32"), ("training.learning_rate", "0.001")];
 
 /// A pretext task's recipe, and what is different in minutes on two cores.
 fn of_task(own: Recipe, small: Recipe, start: Start) -> Vec<Recipe> {
@@ -237,10 +226,7 @@ impl MethodChoice {
             MethodChoice::And => return vec![],
             MethodChoice::Instance => return vec![&[("training.rounds", "0")]],
             MethodChoice::Supervised => {
-                return vec![&[
-                    ("training.rounds", "0"),
-                    ("evaluation.features", "recomputed"),
-                ]];
+                return vec![&[("training.rounds", "0"), ("evaluation.features", "recomputed")]];
             }
             MethodChoice::DeepCluster => return of_task(DEEPCLUSTER, SMALL_DEEPCLUSTER, start),
             MethodChoice::Nat => return of_task(NAT, SMALL_NAT, start),
@@ -265,8 +251,7 @@ impl RunConfig {
     pub(super) fn by(mut self, method: MethodChoice, start: Start) -> RunConfig {
         self.method.name = method;
         for (name, value) in method.recipe(start).into_iter().flatten() {
-            self.set(name, value)
-                .expect("a recipe names settings and values there are");
+            self.set(name, value).expect("a recipe names settings and values there are");
         }
         self
     }

@@ -74,10 +74,7 @@ impl MethodConfig {
 
     /// How views pass through networks.
     pub fn passes(&self) -> ViewPasses {
-        ViewPasses {
-            views: self.views,
-            statistics: self.view_statistics.into(),
-        }
+        ViewPasses { views: self.views, statistics: self.view_statistics.into() }
     }
 
     /// The projector.
@@ -132,11 +129,7 @@ impl TrainingConfig {
         let (momentum, nesterov) = (self.momentum as f32, self.nesterov);
         let decay = self.weight_decay as f32;
         match self.optimiser {
-            OptimiserChoice::Sgd => Optimiser::Sgd {
-                momentum,
-                nesterov,
-                decay,
-            },
+            OptimiserChoice::Sgd => Optimiser::Sgd { momentum, nesterov, decay },
             OptimiserChoice::Lars => Optimiser::Lars {
                 momentum,
                 nesterov,
@@ -178,10 +171,7 @@ impl AugmentationConfig {
 impl EvaluationConfig {
     /// For the classifier.
     pub fn knn(&self) -> KnnOptions {
-        KnnOptions {
-            k: self.k,
-            temperature: self.temperature as f32,
-        }
+        KnnOptions { k: self.k, temperature: self.temperature as f32 }
     }
 }
 

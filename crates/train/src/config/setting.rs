@@ -40,34 +40,20 @@ pub struct Flag {
 }
 
 pub(super) const fn long(long: &'static str) -> Flag {
-    Flag {
-        long,
-        short: None,
-        alias: None,
-        value: None,
-    }
+    Flag { long, short: None, alias: None, value: None }
 }
 
 impl Flag {
     pub(super) const fn short(self, short: char) -> Flag {
-        Flag {
-            short: Some(short),
-            ..self
-        }
+        Flag { short: Some(short), ..self }
     }
 
     pub(super) const fn alias(self, alias: &'static str) -> Flag {
-        Flag {
-            alias: Some(alias),
-            ..self
-        }
+        Flag { alias: Some(alias), ..self }
     }
 
     pub(super) const fn value(self, value: &'static str) -> Flag {
-        Flag {
-            value: Some(value),
-            ..self
-        }
+        Flag { value: Some(value), ..self }
     }
 }
 
@@ -104,10 +90,7 @@ impl Setting {
             range.or_else(|| n.cannot_be_held())
         };
         match numbers.iter().find_map(refused) {
-            Some(reason) => Err(ConfigError::Setting {
-                setting: self.name,
-                reason,
-            }),
+            Some(reason) => Err(ConfigError::Setting { setting: self.name, reason }),
             None => Ok(()),
         }
     }
@@ -127,7 +110,5 @@ impl RunConfig {
 }
 
 fn known(name: &str) -> Result<&'static Setting, ConfigError> {
-    Setting::named(name).ok_or_else(|| ConfigError::Unknown {
-        setting: name.into(),
-    })
+    Setting::named(name).ok_or_else(|| ConfigError::Unknown { setting: name.into() })
 }

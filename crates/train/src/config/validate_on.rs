@@ -83,9 +83,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_of_pictures_is_refused() {
-        for text in [
-            "", "train", "train:", "train:x", "train:-1", "test:5", "5000",
-        ] {
+        for text in ["", "train", "train:", "train:x", "train:-1", "test:5", "5000"] {
             assert!(text.parse::<ValidateOn>().is_err(), "{text}");
         }
         let mut config = Preset::Quick.config("shapes");

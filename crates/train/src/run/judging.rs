@@ -25,14 +25,8 @@ impl Run<'_> {
         self.tell_label_free(Subject::RawPixels, raw, clock)?;
         let clock = Instant::now();
         let (subject, figures) = match &mut model {
-            Some(model) => (
-                Subject::Before,
-                self.trainer.judge_other(model, &self.copies)?,
-            ),
-            None => (
-                Subject::Untrained,
-                self.trainer.judge_label_free(&self.copies)?,
-            ),
+            Some(model) => (Subject::Before, self.trainer.judge_other(model, &self.copies)?),
+            None => (Subject::Untrained, self.trainer.judge_label_free(&self.copies)?),
         };
         self.tell_label_free(subject, figures, clock)
     }
@@ -89,8 +83,7 @@ impl Run<'_> {
             self.standing.seconds = self.seconds();
             let checkpoint = self.trainer.checkpoint(self.standing)?;
             let batch = self.trainer.batches();
-            self.dir
-                .check_finite(&checkpoint, Position { batch, ..at })?;
+            self.dir.check_finite(&checkpoint, Position { batch, ..at })?;
             self.chosen = Some(checkpoint);
         }
         let worse = self.standing.chosen.map_or(0, |c| c.worse);
@@ -98,11 +91,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.standing.stopped_early = true;
-        self.tell(Event::StoppedEarly(StoppedEarly {
-            round: at.round,
-            epoch: at.epoch,
-            worse,
-        }))
+        self.tell(Event::StoppedEarly(StoppedEarly { round: at.round, epoch: at.epoch, worse }))
     }
 
     fn tell_label_free(
@@ -116,10 +105,7 @@ impl Run<'_> {
 }
 
 fn trained(at: Position) -> Subject {
-    Subject::Trained {
-        round: at.round,
-        epoch: at.epoch,
-    }
+    Subject::Trained { round: at.round, epoch: at.epoch }
 }
 
 fn label_free(subject: Subject, figures: LabelFree, clock: Instant) -> LabelFreeEvaluated {

@@ -61,10 +61,7 @@ pub struct Beginning {
 impl Beginning {
     /// That of a run that was measured.
     pub fn after(measured: Measured) -> Beginning {
-        Beginning {
-            floors: measured.floors,
-            model: None,
-        }
+        Beginning { floors: measured.floors, model: None }
     }
 }
 
@@ -160,10 +157,7 @@ impl<'a> Run<'a> {
         observer: &'a mut (dyn FnMut(&Event) + Send),
         stop: &'a AtomicBool,
     ) -> Result<Self, TrainError> {
-        let Resumed {
-            checkpoint,
-            mut warnings,
-        } = Resumed::find(dir, trainer.communicator())?;
+        let Resumed { checkpoint, mut warnings } = Resumed::find(dir, trainer.communicator())?;
         let resumed = checkpoint.is_some();
         let (mut standing, mut mend) = (Standing::default(), false);
         if let Some((checkpoint, path)) = checkpoint {
@@ -309,11 +303,7 @@ impl<'a> Run<'a> {
             let observer = Mutex::new(&mut *self.observer);
             let progress = |done| {
                 if let Ok(mut observer) = observer.try_lock() {
-                    observer(&Event::Discovering {
-                        round,
-                        done,
-                        pictures,
-                    });
+                    observer(&Event::Discovering { round, done, pictures });
                 }
             };
             self.trainer.before_round(round, &progress)?;
@@ -407,15 +397,11 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let begun = Instant::now();
-        let checkpoint = self.checkpoint(Position {
-            batch: batches,
-            ..at
-        })?;
+        let checkpoint = self.checkpoint(Position { batch: batches, ..at })?;
         if last_of_round {
             // Before `last`: a run that goes on from there never comes by here again.
             let name = format!("round-{}", at.round);
-            self.dir
-                .save(&checkpoint, &name, self.trainer.communicator())?;
+            self.dir.save(&checkpoint, &name, self.trainer.communicator())?;
         }
         self.save(&checkpoint)?;
         self.saves.written(begun);
@@ -473,9 +459,7 @@ fn begin_from(
 ) -> Result<(), TrainError> {
     match (model, &config.training.from) {
         (Some(model), _) => trainer.begin_from(model),
-        (None, Some(from)) => Err(TrainError::NoModel {
-            model: from.clone(),
-        }),
+        (None, Some(from)) => Err(TrainError::NoModel { model: from.clone() }),
         (None, None) => Ok(()),
     }
 }
@@ -487,19 +471,13 @@ fn check_position(together: &Communicator, at: Position) -> Result<(), TrainErro
     together.gather(&[own], &mut all)?;
     let of = |at: [u64; 3]| {
         let [round, epoch, batch] = at.map(|n| n as usize);
-        Position {
-            round,
-            epoch,
-            batch,
-        }
+        Position { round, epoch, batch }
     };
     match all.iter().position(|at| *at != all[0]) {
         None => Ok(()),
-        Some(rank) => Err(TrainError::OtherPosition {
-            rank,
-            other: of(all[rank]),
-            first: of(all[0]),
-        }),
+        Some(rank) => {
+            Err(TrainError::OtherPosition { rank, other: of(all[rank]), first: of(all[0]) })
+        }
     }
 }
 

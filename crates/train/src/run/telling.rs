@@ -23,10 +23,7 @@ impl Run<'_> {
             size: set.pictures.width(),
             test_pictures: self.examiner.test_pictures(),
             validation: config.data.validate_on.held_out().is_some(),
-            network: format!(
-                "{} width {}",
-                config.network.architecture, config.network.width
-            ),
+            network: format!("{} width {}", config.network.architecture, config.network.width),
             weights,
             batch: self.trainer.batch(),
             rounds: config.training.rounds,
@@ -56,11 +53,7 @@ impl Run<'_> {
         if figures.is_empty() {
             return Ok(());
         }
-        self.tell(Event::Pretext(PretextMeasured {
-            round: at.round,
-            epoch: at.epoch,
-            figures,
-        }))
+        self.tell(Event::Pretext(PretextMeasured { round: at.round, epoch: at.epoch, figures }))
     }
 
     pub(super) fn warn_of_small_data(&mut self) -> Result<(), TrainError> {

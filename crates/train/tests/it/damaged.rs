@@ -55,14 +55,8 @@ fn from_a_bad_last_checkpoint_back_to_the_newest_whole_one() {
         fs::write(&last, bad).unwrap();
         let (_, told) = go_on(&mut dir, &data).unwrap();
         let said = warnings(&told);
-        assert!(
-            said[0].contains("last.safetensors: not a whole checkpoint"),
-            "{said:?}"
-        );
-        assert!(
-            said[0].contains("goes on from") && said[0].contains("round-1"),
-            "{said:?}"
-        );
+        assert!(said[0].contains("last.safetensors: not a whole checkpoint"), "{said:?}");
+        assert!(said[0].contains("goes on from") && said[0].contains("round-1"), "{said:?}");
         assert!(without_clock(&last) == whole, "mended for all who read it");
         // Round 1 too: it is trained again, to the same bits.
         fs::write(&last, bad).unwrap();
@@ -99,15 +93,9 @@ fn half_a_line_of_metrics_is_cut_and_told() {
     let text = fs::read(&metrics).unwrap();
     fs::write(&metrics, &text[..300]).unwrap();
     let (_, told) = go_on(&mut dir, &data).unwrap();
-    assert!(
-        warnings(&told)[0].contains("metrics.jsonl: the last"),
-        "{told:?}"
-    );
+    assert!(warnings(&told)[0].contains("metrics.jsonl: the last"), "{told:?}");
     let after = fs::read_to_string(&metrics).unwrap();
-    let events: Vec<Event> = after
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
+    let events: Vec<Event> = after.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert!(matches!(events.last(), Some(Event::RunEnded(_))));
     // Said once: what is there now is whole.
     let (_, told) = go_on(&mut dir, &data).unwrap();

@@ -17,11 +17,8 @@ fn config() -> RunConfig {
 }
 
 fn set(config: &RunConfig) -> TrainingSet {
-    let options = LoadOptions {
-        shapes_train: 230,
-        shapes_test: 10,
-        ..config.data.load_options(config.seed)
-    };
+    let options =
+        LoadOptions { shapes_train: 230, shapes_test: 10, ..config.data.load_options(config.seed) };
     TrainingSet::of(&open("shapes", &options).unwrap())
 }
 
@@ -61,10 +58,7 @@ fn losses_of(
         if epoch == 2 {
             trainer.before_round(1, &|_| {}).unwrap();
         }
-        let mut at = Position {
-            epoch,
-            ..Position::default()
-        };
+        let mut at = Position { epoch, ..Position::default() };
         while at.batch < batches {
             let some = trainer.advance(at, at_once).unwrap();
             at.batch += some.len();
@@ -89,10 +83,7 @@ fn cuda_leads_as_the_host_does() {
         assert_eq!(led.len(), 21);
         assert_eq!(led.len(), by_host.len());
         for (step, (a, b)) in led.iter().zip(&by_host).enumerate() {
-            assert!(
-                (a - b).abs() <= 1e-6 * b.abs(),
-                "{precision}, step {step}: {a}, {b}"
-            );
+            assert!((a - b).abs() <= 1e-6 * b.abs(), "{precision}, step {step}: {a}, {b}");
         }
         assert!(memory == host_memory, "{precision}: the memory differs");
     }
@@ -140,10 +131,7 @@ fn the_first_loss_on_cuda_is_the_cpus() {
         let (on_gpu, _) = losses(&cuda, Placement::Any, 7);
         let (on_cpu, _) = losses(&Device::cpu(2), Placement::Any, 1);
         for (step, (a, b)) in on_gpu.iter().zip(&on_cpu).take(1).enumerate() {
-            assert!(
-                (a - b).abs() <= tolerance * b.abs(),
-                "{precision}, step {step}: {a}, {b}"
-            );
+            assert!((a - b).abs() <= tolerance * b.abs(), "{precision}, step {step}: {a}, {b}");
         }
     }
 }

@@ -69,11 +69,7 @@ fn stays(config: &RunConfig, data: &Dataset) {
     }
     let kept = Checkpoint::load(&last).unwrap();
     let values = kept.weights.iter().flat_map(|t| &t.values);
-    assert!(
-        values
-            .chain(kept.memory().map_or(&[][..], |(rows, _)| rows))
-            .all(|v| v.is_finite())
-    );
+    assert!(values.chain(kept.memory().map_or(&[][..], |(rows, _)| rows)).all(|v| v.is_finite()));
     assert_eq!(kept.standing.position.epoch, 1);
     assert!(!dir.checkpoint("round-0").exists());
 

@@ -23,11 +23,8 @@ fn tiny() -> RunConfig {
 }
 
 fn bits(c: &Checkpoint) -> Vec<u32> {
-    let tensors = c
-        .weights
-        .iter()
-        .chain(c.slots.iter().flat_map(|s| &s.tensors))
-        .map(|t| &t.values[..]);
+    let tensors =
+        c.weights.iter().chain(c.slots.iter().flat_map(|s| &s.tensors)).map(|t| &t.values[..]);
     let all = tensors.chain(c.memory().map(|(rows, _)| rows)).flatten();
     all.map(|v| v.to_bits()).collect()
 }
@@ -70,10 +67,7 @@ fn a_checkpoint_knows_how_to_look() {
         judge(&Device::cpu(1), c, Path::new("last"), &config, d).unwrap()
     };
     let (own, there) = (judged(&checkpoint, &data), judged(&checkpoint, &other));
-    assert_eq!(
-        (own.trained, own.untrained),
-        (there.trained, there.untrained)
-    );
+    assert_eq!((own.trained, own.untrained), (there.trained, there.untrained));
     (checkpoint.input.mean, checkpoint.input.std) = (other.mean, other.std);
     assert_ne!(own.trained, judged(&checkpoint, &other).trained);
 }
@@ -100,14 +94,7 @@ fn taken_up_at_any_step_it_ends_in_the_same_bits() {
     let config = tiny();
     let set = TrainingSet::of(&data(&config));
     let fresh = || Trainer::new(&Device::cpu(1), &config, set.clone()).unwrap();
-    let cuts = [
-        (0, 0, 1),
-        (0, 1, 0),
-        (0, 1, 4),
-        (1, 0, 0),
-        (1, 0, 3),
-        (1, 1, 2),
-    ];
+    let cuts = [(0, 0, 1), (0, 1, 0), (0, 1, 4), (1, 0, 0), (1, 0, 3), (1, 1, 2)];
     same_from_any_cut(&config, &fresh, &cuts);
 }
 
@@ -144,20 +131,12 @@ fn same_from_any_cut(
 ) -> Checkpoint {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.safetensors");
-    let end = Position {
-        round: 2,
-        epoch: 0,
-        batch: 0,
-    };
+    let end = Position { round: 2, epoch: 0, batch: 0 };
     let mut whole = fresh();
     finish(&mut whole, Position::default(), config, end);
     let expected = bits(&whole.checkpoint(Standing::default()).unwrap());
     for (round, epoch, batch) in cuts.iter().copied() {
-        let cut = Position {
-            round,
-            epoch,
-            batch,
-        };
+        let cut = Position { round, epoch, batch };
         let mut first = fresh();
         finish(&mut first, Position::default(), config, cut);
         let saved = first.checkpoint(Standing::default()).unwrap();
@@ -208,17 +187,11 @@ fn a_checkpoint_of_other_pictures_or_another_network_is_refused() {
     let mut wider = config.clone();
     wider.network.width = 3;
     let message = refusal(&wider);
-    assert!(
-        message.contains("resnet18 width 2") && message.contains("width 3"),
-        "{message}"
-    );
+    assert!(message.contains("resnet18 width 2") && message.contains("width 3"), "{message}");
     let mut more = config.clone();
     more.data.shapes_train += 1;
     let message = refusal(&more);
-    assert!(
-        message.contains("40 pictures") && message.contains("41"),
-        "{message}"
-    );
+    assert!(message.contains("40 pictures") && message.contains("41"), "{message}");
     let mut others = set;
     others.mean[1] += 1e-4;
     let mut trainer = Trainer::new(&Device::cpu(1), &config, others).unwrap();

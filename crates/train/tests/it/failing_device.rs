@@ -57,10 +57,7 @@ impl Backend for Failing {
     }
 
     fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>> {
-        Ok(Box::new(FailingBatches {
-            batches: self.cpu.batches(maker)?,
-            left: self.left.clone(),
-        }))
+        Ok(Box::new(FailingBatches { batches: self.cpu.batches(maker)?, left: self.left.clone() }))
     }
 
     fn row_batches(

@@ -37,11 +37,7 @@ impl Lab {
     fn new() -> Lab {
         let mut config = tiny();
         config.evaluation.patience = 1; // so that it keeps a chosen checkpoint
-        Lab {
-            data: data(&config),
-            device: Device::cpu(1),
-            config,
-        }
+        Lab { data: data(&config), device: Device::cpu(1), config }
     }
 
     /// Takes up the run, or begins it, until it ends or `until` says so.
@@ -83,10 +79,7 @@ impl Lab {
         let lines = String::from_utf8(metrics).unwrap();
         let told = lines.lines().map(|l| serde_json::from_str(l).unwrap());
         let told: Vec<String> = told.filter_map(|e: Event| outline(&e)).collect();
-        End {
-            checkpoints: ["round-0", "round-1", "chosen", "last"].map(checkpoint),
-            told,
-        }
+        End { checkpoints: ["round-0", "round-1", "chosen", "last"].map(checkpoint), told }
     }
 
     /// Attacks a part of the run that begins on this disk.
@@ -102,10 +95,7 @@ impl Lab {
             let again = self.go_on(disk.shared(), |_| false, &mut Promised::default());
             let told = again.unwrap_or_else(|e| panic!("{what}: {e}"));
             if let Some(saved) = promised.saved {
-                assert!(
-                    goes_on_from(&told) >= Some(saved),
-                    "{what}: {saved} is lost"
-                );
+                assert!(goes_on_from(&told) >= Some(saved), "{what}: {saved} is lost");
             }
             let end = self.end(disk);
             assert_eq!(end.told, whole.told, "{what}");
@@ -147,10 +137,7 @@ fn goes_on_from(told: &[Event]) -> Option<Position> {
         Event::RunStarted(s) => Some(s.resumed),
         _ => None,
     });
-    let over = Position {
-        round: usize::MAX,
-        ..Position::default()
-    };
+    let over = Position { round: usize::MAX, ..Position::default() };
     started.unwrap_or(Some(over))
 }
 
@@ -172,16 +159,8 @@ fn nothing_that_happens_to_its_files_changes_a_run() {
     // From a checkpoint on, as another process goes on.
     let half = Forgetful::new();
     let stopped = lab.go_on(half.shared(), saved, &mut Promised::default());
-    assert!(
-        stopped
-            .unwrap()
-            .iter()
-            .all(|e| !matches!(e, Event::RunEnded(_)))
-    );
+    assert!(stopped.unwrap().iter().all(|e| !matches!(e, Event::RunEnded(_))));
     let resumed = lab.attack(&half, |_| false, &end);
-    println!(
-        "{} faults: {begun} of a run, {resumed} of a resumed one",
-        begun + resumed
-    );
+    println!("{} faults: {begun} of a run, {resumed} of a resumed one", begun + resumed);
     assert!(begun > 350 && resumed > 150, "{begun}, {resumed}");
 }

@@ -26,10 +26,7 @@ fn losses(precision: Precision, seed: u64) -> Vec<f64> {
     trainer.begin().unwrap();
     let mut losses = vec![];
     while losses.len() < STEPS {
-        let at = Position {
-            batch: losses.len(),
-            ..Position::default()
-        };
+        let at = Position { batch: losses.len(), ..Position::default() };
         losses.extend(trainer.advance(at, STEPS).unwrap());
     }
     losses
@@ -41,15 +38,8 @@ fn bf16_follows_f32_on_cuda() {
     for seed in [0, 1] {
         let expected = losses(Precision::F32, seed);
         let found = losses(Precision::Bf16, seed);
-        let off: Vec<f64> = found
-            .iter()
-            .zip(&expected)
-            .map(|(a, b)| (a - b).abs() / b)
-            .collect();
+        let off: Vec<f64> = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / b).collect();
         let mean = off.iter().sum::<f64>() / STEPS as f64;
-        assert!(
-            mean <= TOLERANCE,
-            "seed {seed}: off by {mean:.1e} in the mean, {off:.3?}"
-        );
+        assert!(mean <= TOLERANCE, "seed {seed}: off by {mean:.1e} in the mean, {off:.3?}");
     }
 }

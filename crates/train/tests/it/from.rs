@@ -41,14 +41,7 @@ fn model() -> Pretrained {
     let config = config.fitted(&data).unwrap();
     let runs = tempfile::tempdir().unwrap();
     let mut dir = RunDir::create(runs.path(), "model", &config).unwrap();
-    train(
-        &Device::cpu(1),
-        &mut dir,
-        &data,
-        &mut |_| {},
-        &AtomicBool::new(false),
-    )
-    .unwrap();
+    train(&Device::cpu(1), &mut dir, &data, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     let checkpoint = Checkpoint::load(&dir.checkpoint("last")).unwrap();
     let mut input: InputForm = checkpoint.input;
     input.mean = [0.4, 0.5, 0.6]; // not the pictures' own
@@ -193,12 +186,7 @@ fn adamw_counts_the_steps_of_what_was_frozen_from_its_own_first() {
     let mut trainer = trainer(&Device::cpu(1), &model, &config, &data);
     let thaw = Position::default().next_epoch(config.training.epochs);
     let rate = config.training.learning_rate * config.training.from_rate;
-    steps(
-        &mut trainer,
-        Position::default(),
-        thaw,
-        config.training.epochs,
-    );
+    steps(&mut trainer, Position::default(), thaw, config.training.epochs);
     let before = values(&mut trainer);
     trainer.advance(thaw, 1).unwrap();
     let mut moved = 0;
@@ -207,10 +195,7 @@ fn adamw_counts_the_steps_of_what_was_frozen_from_its_own_first() {
         if *role == Role::Weight && name.contains("bn") {
             for (old, new) in old.iter().zip(new) {
                 let step = f64::from((new - old).abs());
-                assert!(
-                    (step / rate - 1.0).abs() < 1e-3,
-                    "{name}: {step} for {rate}"
-                );
+                assert!((step / rate - 1.0).abs() < 1e-3, "{name}: {step} for {rate}");
                 moved += 1;
             }
         }
@@ -230,20 +215,12 @@ fn taken_up_anywhere_it_ends_in_the_same_bits() {
         let (mut config, data) = fine_tuned(&model, method);
         config.set("training.optimiser", optimiser).unwrap();
         let epochs = config.training.epochs;
-        let end = Position {
-            round: 1,
-            epoch: 1,
-            batch: 3,
-        };
+        let end = Position { round: 1, epoch: 1, batch: 3 };
         let mut whole = trainer(&device, &model, &config, &data);
         steps(&mut whole, Position::default(), end, epochs);
         let expected = whole.checkpoint(Standing::default()).unwrap();
         for (round, epoch, batch) in [(0, 0, 2), (0, 1, 0), (0, 1, 3), (1, 0, 4)] {
-            let cut = Position {
-                round,
-                epoch,
-                batch,
-            };
+            let cut = Position { round, epoch, batch };
             let mut first = trainer(&device, &model, &config, &data);
             steps(&mut first, Position::default(), cut, epochs);
             let saved = first.checkpoint(Standing::default()).unwrap();
@@ -269,10 +246,7 @@ fn a_run_judges_the_model_before_and_tells_where_it_began() {
         let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
         let mut events = vec![];
         let mut observer = |event: &Event| events.push(event.clone());
-        let beginning = Beginning {
-            floors: vec![],
-            model: Some(model.clone()),
-        };
+        let beginning = Beginning { floors: vec![], model: Some(model.clone()) };
         let (device, stop) = (Device::cpu(1), AtomicBool::new(false));
         train_with(&device, &mut dir, &data, beginning, &mut observer, &stop).unwrap();
         let subjects = |labels: bool| -> Vec<Subject> {
@@ -284,13 +258,8 @@ fn a_run_judges_the_model_before_and_tells_where_it_began() {
             events.iter().filter_map(of).take(2).collect()
         };
         let expected = [Subject::RawPixels, Subject::Before];
-        assert_eq!(
-            (&subjects(true)[..], &subjects(false)[..]),
-            (&expected[..], &expected[..])
-        );
-        let Some(Event::RunStarted(started)) = events.first() else {
-            panic!("{events:?}")
-        };
+        assert_eq!((&subjects(true)[..], &subjects(false)[..]), (&expected[..], &expected[..]));
+        let Some(Event::RunStarted(started)) = events.first() else { panic!("{events:?}") };
         assert_eq!(started.from.as_deref(), Some("a model"));
         let last = Checkpoint::load(&dir.checkpoint("last")).unwrap();
         assert_eq!(last.input.mean, model.input.mean);
@@ -304,23 +273,14 @@ fn another_model_or_none_is_refused() {
     let begun = |model: Option<Pretrained>| {
         let runs = tempfile::tempdir().unwrap();
         let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
-        let beginning = Beginning {
-            floors: vec![],
-            model,
-        };
+        let beginning = Beginning { floors: vec![], model };
         let (device, stop) = (Device::cpu(1), AtomicBool::new(false));
         train_with(&device, &mut dir, &data, beginning, &mut |_| {}, &stop).unwrap_err()
     };
     assert!(matches!(begun(None), TrainError::NoModel { .. }));
-    let changed = Pretrained {
-        fingerprint: "5678".into(),
-        ..model.clone()
-    };
+    let changed = Pretrained { fingerprint: "5678".into(), ..model.clone() };
     let said = begun(Some(changed)).to_string();
-    assert!(
-        said.starts_with("training.from_fingerprint: 1234"),
-        "{said}"
-    );
+    assert!(said.starts_with("training.from_fingerprint: 1234"), "{said}");
     let mut cut = model.clone();
     cut.weights.retain(|t| t.name != "layer4.1.bn2.bias");
     let said = begun(Some(cut)).to_string();

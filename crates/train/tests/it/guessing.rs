@@ -177,8 +177,5 @@ fn a_network_that_sees_the_answer_is_refused() {
     let mut config = small(MethodChoice::SplitBrain, Architecture::ResNet18);
     config.set("network.colours", "rgb").unwrap();
     let refused = config.check().unwrap_err().to_string();
-    assert!(
-        refused.starts_with("network.colours: split-brain"),
-        "{refused}"
-    );
+    assert!(refused.starts_with("network.colours: split-brain"), "{refused}");
 }

@@ -19,10 +19,7 @@ const OF_VIEWS: [(MethodChoice, &[&str]); 5] = [
     (MethodChoice::Anchorhood, &["projector"]),
     (MethodChoice::SimClr, &["projector"]),
     (MethodChoice::SimSiam, &["projector", "predictor"]),
-    (
-        MethodChoice::Byol,
-        &["projector", "predictor", "target", "target.projector"],
-    ),
+    (MethodChoice::Byol, &["projector", "predictor", "target", "target.projector"]),
     (MethodChoice::NnClr, &["projector", "predictor"]),
 ];
 
@@ -71,14 +68,8 @@ fn learns(device: &Device, method: MethodChoice, heads: &[&str]) {
     let fell = losses[losses.len() - 1] < losses[0] - 0.05;
     assert!(fell, "{method}: {losses:?}");
     // Seconds are too few to see the others gain on every device.
-    if matches!(
-        method,
-        MethodChoice::Anchorhood | MethodChoice::SimClr | MethodChoice::NnClr
-    ) {
-        assert!(
-            after > before + 0.03,
-            "{method}: {before} before, {after} after"
-        );
+    if matches!(method, MethodChoice::Anchorhood | MethodChoice::SimClr | MethodChoice::NnClr) {
+        assert!(after > before + 0.03, "{method}: {before} before, {after} after");
     }
     assert_eq!(saved.method, method.name());
     let namespaces = saved.heads.iter().map(|h| h.namespace.as_str());
@@ -163,11 +154,7 @@ fn advance(trainer: &mut Trainer, config: &RunConfig, from: Position, until: Pos
 
 fn resumes_to_the_bit(device: &Device, config: &RunConfig) {
     let method = config.method.name;
-    let at = |round, epoch, batch| Position {
-        round,
-        epoch,
-        batch,
-    };
+    let at = |round, epoch, batch| Position { round, epoch, batch };
     let end = at(2, 0, 0);
     let mut whole = fresh(device, config);
     advance(&mut whole, config, Position::default(), end);
@@ -238,17 +225,11 @@ fn slope_of_the_loss(mut config: RunConfig, part: &str) -> f64 {
     config.discovery.memory_rate = 1e-30;
     let mut trainer = fresh(&Device::cpu(1), &config);
     // In a round with neighbours, for those who look for any.
-    let at = Position {
-        round: 1,
-        ..Position::default()
-    };
+    let at = Position { round: 1, ..Position::default() };
     trainer.before_round(at.round, &|_| {}).unwrap();
     trainer.begin().unwrap();
     trainer.advance(at, 1).unwrap();
-    let at = Position {
-        batch: usize::from(task),
-        ..at
-    };
+    let at = Position { batch: usize::from(task), ..at };
     let loss = |trainer: &mut Trainer| {
         trainer.begin().unwrap();
         trainer.advance(at, 1).unwrap()[0]

@@ -39,17 +39,11 @@ fn learns(device: &Device, optimiser: OptimiserChoice) {
     let (losses, [untrained, trained], _) = whole_run(device, &small(optimiser));
     println!("{optimiser}: {untrained} before, {trained} after; {losses:?}");
     assert!(losses[39] < losses[0] - 0.3, "{optimiser}: {losses:?}");
-    assert!(
-        trained > untrained + 0.1,
-        "{optimiser}: {untrained} before, {trained} after"
-    );
+    assert!(trained > untrained + 0.1, "{optimiser}: {untrained} before, {trained} after");
 }
 
-const ALL: [OptimiserChoice; 3] = [
-    OptimiserChoice::Sgd,
-    OptimiserChoice::Lars,
-    OptimiserChoice::AdamW,
-];
+const ALL: [OptimiserChoice; 3] =
+    [OptimiserChoice::Sgd, OptimiserChoice::Lars, OptimiserChoice::AdamW];
 
 #[test]
 fn all_learn_on_the_cpu() {
@@ -84,9 +78,6 @@ fn biases_and_norms_do_not_decay_with_lars_and_adam_w() {
         let parameters = network.graph().parameters().to_vec();
         let place = parameters.iter().position(|p| p.name == "bn1.weight");
         let norm = network.read(Tensors::Values, place.unwrap()).unwrap();
-        assert!(
-            norm.iter().all(|w| (w - 1.0).abs() < 1e-2),
-            "{optimiser}: {norm:?}"
-        );
+        assert!(norm.iter().all(|w| (w - 1.0).abs() < 1e-2), "{optimiser}: {norm:?}");
     }
 }

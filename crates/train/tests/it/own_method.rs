@@ -79,12 +79,8 @@ fn refused(error: TrainError) {
 }
 
 fn files(run: &Path) -> [Option<Vec<u8>>; 3] {
-    [
-        "config.toml",
-        "metrics.jsonl",
-        "checkpoints/last.safetensors",
-    ]
-    .map(|file| std::fs::read(run.join(file)).ok())
+    ["config.toml", "metrics.jsonl", "checkpoints/last.safetensors"]
+        .map(|file| std::fs::read(run.join(file)).ok())
 }
 
 #[test]

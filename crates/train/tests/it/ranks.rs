@@ -119,10 +119,7 @@ fn the_first_step_is_that_of_one_process() {
         for ranks in [2, 4] {
             let (loss, judged_here, shares_here) = of(ranks);
             let apart = (loss - whole).abs();
-            assert!(
-                apart <= 1e-5 * whole.abs(),
-                "{method} on {ranks}: {loss} for {whole}"
-            );
+            assert!(apart <= 1e-5 * whole.abs(), "{method} on {ranks}: {loss} for {whole}");
             // What was counted was counted of all processes' pictures.
             let apart = shares_here.iter().zip(&shares).map(|(a, b)| (a - b).abs());
             assert_eq!(shares_here.len(), shares.len());
@@ -219,10 +216,7 @@ fn first_losses(device: &Device, config: &RunConfig, data: &Dataset, steps: usiz
     trainer.begin().unwrap();
     let mut losses = vec![];
     while losses.len() < steps {
-        let at = Position {
-            batch: losses.len(),
-            ..Position::default()
-        };
+        let at = Position { batch: losses.len(), ..Position::default() };
         losses.extend(trainer.advance(at, 1).unwrap());
     }
     losses
@@ -230,10 +224,7 @@ fn first_losses(device: &Device, config: &RunConfig, data: &Dataset, steps: usiz
 
 /// How far losses part from others, at most, relative to these.
 fn apart(losses: &[f64], from: &[f64]) -> f64 {
-    let apart = losses
-        .iter()
-        .zip(from)
-        .map(|(a, b)| (a - b).abs() / b.abs());
+    let apart = losses.iter().zip(from).map(|(a, b)| (a - b).abs() / b.abs());
     apart.fold(0.0, f64::max)
 }
 
@@ -267,10 +258,7 @@ fn fifty_losses_part_as_those_of_one_process_do() {
         });
         let found = apart(&all[0], &whole);
         println!("{ranks} ranks part by {found:.1e}, one process from itself by {by_itself:.1e}");
-        assert!(
-            found <= 2.0 * by_itself,
-            "{ranks} ranks: {found:.1e}, {by_itself:.1e}"
-        );
+        assert!(found <= 2.0 * by_itself, "{ranks} ranks: {found:.1e}, {by_itself:.1e}");
         assert!(all.iter().all(|losses| *losses == all[0]), "{ranks} ranks");
     }
 }
@@ -365,10 +353,7 @@ fn what_cannot_be_trained_together_is_refused() {
         error.to_string()
     };
     let uneven = said(3, &|_| tiny());
-    assert!(
-        uneven.contains("batch of 8") && uneven.contains("3 processes"),
-        "{uneven}"
-    );
+    assert!(uneven.contains("batch of 8") && uneven.contains("3 processes"), "{uneven}");
     for (method, why) in [
         (MethodChoice::NnClr, "the nearest of all pictures"),
         (MethodChoice::Counting, "the next of the batch"),
@@ -382,10 +367,7 @@ fn what_cannot_be_trained_together_is_refused() {
         config.training.epochs += usize::from(rank == 2);
         config
     });
-    assert!(
-        differ.contains("training.epochs: 1 on rank 0, 2 on rank 2"),
-        "{differ}"
-    );
+    assert!(differ.contains("training.epochs: 1 on rank 0, 2 on rank 2"), "{differ}");
 }
 
 /// A BMP file of 8×8 pixels.
@@ -468,10 +450,7 @@ fn a_process_reads_the_pictures_of_its_batches() {
         let mut trainer = Trainer::new(&device, &config, set).unwrap();
         asked.lock().unwrap().clear(); // what was looked at to know whether there is anything to learn
         trainer.begin().unwrap();
-        let at = |batch| Position {
-            batch,
-            ..Position::default()
-        };
+        let at = |batch| Position { batch, ..Position::default() };
         for step in 0..n / batch {
             trainer.advance(at(step), 1).unwrap();
         }
@@ -480,12 +459,8 @@ fn a_process_reads_the_pictures_of_its_batches() {
     });
     for (rank, asked) in asked.iter().enumerate() {
         let order = |epoch| {
-            let order = EpochOrder {
-                seed: config.seed,
-                pictures: n,
-                batch,
-                part: 4 * rank..4 * rank + 4,
-            };
+            let order =
+                EpochOrder { seed: config.seed, pictures: n, batch, part: 4 * rank..4 * rank + 4 };
             order.of(epoch)
         };
         // The loader is a few batches ahead, in the next epoch already.

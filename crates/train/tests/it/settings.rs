@@ -32,11 +32,7 @@ fn another(setting: &Setting) -> String {
 fn every_setting_is_named_helped_and_flagged_once() {
     let mut seen = vec![];
     for setting in SETTINGS {
-        assert!(
-            setting.help.len() > 10 && setting.help.ends_with('.'),
-            "{}",
-            setting.name
-        );
+        assert!(setting.help.len() > 10 && setting.help.ends_with('.'), "{}", setting.name);
         assert!(!setting.ranges.is_empty(), "{}", setting.name);
         assert!(Setting::named(setting.name).is_some_and(|s| std::ptr::eq(s, setting)));
         // Which pictures, and where from, is said without a flag; and how a model sees them is the
@@ -62,10 +58,7 @@ fn every_setting_comes_back_from_text_and_from_toml() {
         config.set(setting.name, &text).unwrap();
         assert_ne!(config, base, "{}", setting.name);
         assert_eq!(config.get(setting.name).unwrap(), text);
-        assert_eq!(
-            RunConfig::from_toml(&config.to_toml(), "a test").unwrap(),
-            config
-        );
+        assert_eq!(RunConfig::from_toml(&config.to_toml(), "a test").unwrap(), config);
         // A file with this one setting changes this one alone.
         let over = base.overlaid(&alone(setting, &config), "a test").unwrap();
         assert_eq!(over, config, "{}", setting.name);
@@ -74,9 +67,7 @@ fn every_setting_comes_back_from_text_and_from_toml() {
         let mut again = base.clone();
         again.set(setting.name, &back).unwrap();
         assert_eq!(again, config);
-        again
-            .set(setting.name, &base.get(setting.name).unwrap())
-            .unwrap();
+        again.set(setting.name, &base.get(setting.name).unwrap()).unwrap();
         assert_eq!(again, base);
     }
 }
@@ -139,10 +130,7 @@ fn what_is_no_value_or_no_setting_is_refused() {
     ] {
         let error = quick().set(setting, text).unwrap_err();
         let message = error.to_string();
-        assert!(
-            message.starts_with(setting) && message.contains(text),
-            "{message}"
-        );
+        assert!(message.starts_with(setting) && message.contains(text), "{message}");
     }
     let error = quick().set("training.epoch", "3").unwrap_err();
     assert!(matches!(error, ConfigError::Unknown { setting } if setting == "training.epoch"));
@@ -153,9 +141,7 @@ fn what_is_no_value_or_no_setting_is_refused() {
 fn a_file_says_what_is_wrong_with_it() {
     let told = |old: &str, new: &str| {
         let text = quick().to_toml().replace(old, new);
-        RunConfig::from_toml(&text, "mine.toml")
-            .unwrap_err()
-            .to_string()
+        RunConfig::from_toml(&text, "mine.toml").unwrap_err().to_string()
     };
     let message = told("epochs = 28", "epoch = 28");
     assert!(
@@ -177,14 +163,8 @@ fn a_file_says_what_is_wrong_with_it() {
 #[test]
 fn files_of_0_1_mean_anchor_neighbourhood_discovery() {
     for (preset, text) in [
-        (
-            Preset::Quick,
-            include_str!("../fixtures/config-0.1-quick.toml"),
-        ),
-        (
-            Preset::Paper,
-            include_str!("../fixtures/config-0.1-paper.toml"),
-        ),
+        (Preset::Quick, include_str!("../fixtures/config-0.1-quick.toml")),
+        (Preset::Paper, include_str!("../fixtures/config-0.1-paper.toml")),
     ] {
         let config = RunConfig::from_toml(text, "a test").unwrap();
         assert_eq!(config.method.name, MethodChoice::And);

@@ -37,13 +37,8 @@ fn small() -> (RunConfig, Dataset) {
 }
 
 fn bits(checkpoint: &Checkpoint) -> Vec<u32> {
-    let tensors = checkpoint
-        .weights
-        .iter()
-        .chain(checkpoint.slots.iter().flat_map(|s| &s.tensors));
-    tensors
-        .flat_map(|t| t.values.iter().map(|v| v.to_bits()))
-        .collect()
+    let tensors = checkpoint.weights.iter().chain(checkpoint.slots.iter().flat_map(|s| &s.tensors));
+    tensors.flat_map(|t| t.values.iter().map(|v| v.to_bits())).collect()
 }
 
 /// The loss falls from about that of a guess (ln 10), and a run that was stopped ends in the same
@@ -102,10 +97,7 @@ fn it_does_not_go_on_with_other_pictures() {
         train(&device, &mut dir, data, &mut observer, &stop)
     };
     go(&data, Some(0)).unwrap();
-    let fewer = Dataset {
-        train: data.train.clone().take(Some(95)),
-        ..data.clone()
-    };
+    let fewer = Dataset { train: data.train.clone().take(Some(95)), ..data.clone() };
     let message = go(&fewer, None).unwrap_err().to_string();
     assert!(message.contains("96 pictures") && message.contains("95"));
     let mut others = data.clone();

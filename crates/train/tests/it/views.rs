@@ -30,9 +30,7 @@ impl Method for Watcher {
             self.network.forward(stream, 0, batch.view(view))?;
             let (device, network, seen) = (&self.device, &self.network, &self.seen);
             stream.host_call(&mut || {
-                seen.lock()
-                    .unwrap()
-                    .push(device.download(network.output())?);
+                seen.lock().unwrap().push(device.download(network.output())?);
                 Ok(())
             })?;
         }
@@ -79,10 +77,7 @@ fn small() -> RunConfig {
 fn each_view_has_its_settings(device: &Device) {
     let config = small();
     let same = ViewSettings::default();
-    let other = ViewSettings {
-        blur: Some(1.0),
-        solarise: Some(0.5),
-    };
+    let other = ViewSettings { blur: Some(1.0), solarise: Some(0.5) };
     let alone = seen(device, &config, &[same]);
     let both = seen(device, &config, &[same, same]);
     assert_eq!(both[0], alone[0], "view 0 draws what the only view draws");

@@ -53,14 +53,10 @@ fn the_checkpoint_is_judged_as_its_run_was_and_learns_the_same_without() {
     let learnt = plain.weights.len();
     assert_eq!(whitened.weights[..learnt], plain.weights[..]);
     assert_eq!(whitened.weights.len(), learnt + 2);
-    assert_eq!(
-        (&whitened.heads, &whitened.state),
-        (&plain.heads, &plain.state)
-    );
-    for (checkpoint, told, layer) in [
-        (&whitened, told, "normalise"),
-        (&plain, told_plain, "avgpool"),
-    ] {
+    assert_eq!((&whitened.heads, &whitened.state), (&plain.heads, &plain.state));
+    for (checkpoint, told, layer) in
+        [(&whitened, told, "normalise"), (&plain, told_plain, "avgpool")]
+    {
         assert_eq!(checkpoint.judged_layer, layer);
         let of = &checkpoint.config;
         let judged = judge(&Device::cpu(1), checkpoint, Path::new("last"), of, &data).unwrap();

@@ -20,10 +20,7 @@ impl FixedBatch {
         let mut pixels = vec![0.0; batch * size * size * 3];
         Draws::new(0, Purpose::Test, 0, 0).fill_symmetric(&mut pixels, 3_f32.sqrt());
         let indices = (0..batch).map(|i| (i % items) as u32).collect();
-        FixedBatch {
-            items,
-            batch: HostBatch { indices, pixels },
-        }
+        FixedBatch { items, batch: HostBatch { indices, pixels } }
     }
 
     /// The batch on a device, for steps of a stream at one learning rate.
@@ -31,13 +28,8 @@ impl FixedBatch {
         let order: Vec<u32> = (0..self.items as u32).collect();
         let steps = self.items / self.batch.indices.len();
         let mut source = device.batches(Arc::new(self))?;
-        let epoch = Epoch {
-            epoch: 0,
-            order: &order,
-            first: 0,
-            number: 0,
-            scalars: &[vec![rate; steps]],
-        };
+        let epoch =
+            Epoch { epoch: 0, order: &order, first: 0, number: 0, scalars: &[vec![rate; steps]] };
         stream.begin_epoch(&mut source, &epoch)?;
         Ok(source)
     }
@@ -65,10 +57,7 @@ impl BatchMaker for FixedBatch {
     }
 
     fn load(&self, _: u64, _: usize) -> Result<Box<dyn HostBatches>> {
-        Ok(Box::new(Hands(vec![
-            self.batch.clone(),
-            self.batch.clone(),
-        ])))
+        Ok(Box::new(Hands(vec![self.batch.clone(), self.batch.clone()])))
     }
 
     // No device asks for these of a batch that the host prepares.
@@ -78,11 +67,7 @@ impl BatchMaker for FixedBatch {
     }
 
     fn kernel(&self) -> BatchKernel {
-        BatchKernel {
-            source: "",
-            name: "none",
-            threads: 1,
-        }
+        BatchKernel { source: "", name: "none", threads: 1 }
     }
 
     fn words(&self, _: BatchForm) -> Vec<u32> {

@@ -31,11 +31,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
 
 impl BenchCommon {
     fn machine(&self) -> MachineConfig {
-        MachineConfig {
-            device: self.device,
-            precision: self.precision,
-            threads: self.threads,
-        }
+        MachineConfig { device: self.device, precision: self.precision, threads: self.threads }
     }
 
     fn thread_count(&self) -> usize {

@@ -195,10 +195,8 @@ fn table(p: &Profile) -> String {
         );
     }
     let sum: f64 = p.parts.iter().map(|part| part.milliseconds).sum();
-    text += &format!(
-        "{:<28}{sum:>9.3}\n{:<28}{:>9.3}\n",
-        "sum", "the whole step", p.step_milliseconds
-    );
+    text +=
+        &format!("{:<28}{sum:>9.3}\n{:<28}{:>9.3}\n", "sum", "the whole step", p.step_milliseconds);
     text += &format!(
         "best measured here: {:.0} TFLOP/s (a large matrix product), {:.0} GB/s (a large copy, read and written)",
         p.most_flops / 1e12,

@@ -34,10 +34,7 @@ fn text(report: &CheckReport, most: usize) -> String {
     let problems = report.problems.iter().take(most);
     lines.extend(problems.map(|p| format!("  {}: {}", p.file, p.what)));
     if report.problems.len() > most {
-        lines.push(format!(
-            "  … and {} more",
-            grouped(report.problems.len() - most)
-        ));
+        lines.push(format!("  … and {} more", grouped(report.problems.len() - most)));
     }
     if report.is_whole() {
         lines.push("  nothing is missing or broken".into());
@@ -49,12 +46,9 @@ fn text(report: &CheckReport, most: usize) -> String {
 
 fn count(split: &SplitCount) -> String {
     match split.expected {
-        Some(expected) if expected != split.found => format!(
-            "  {:5} {} of {} pictures",
-            split.name,
-            grouped(split.found),
-            grouped(expected)
-        ),
+        Some(expected) if expected != split.found => {
+            format!("  {:5} {} of {} pictures", split.name, grouped(split.found), grouped(expected))
+        }
         _ => format!("  {:5} {} pictures", split.name, grouped(split.found)),
     }
 }

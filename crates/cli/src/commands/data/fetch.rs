@@ -22,9 +22,7 @@ pub fn run(args: &FetchArgs) -> Result<(), Failure> {
     }
     if args.extra && !set.archives.iter().any(|a| a.optional) {
         let name = set.name;
-        return Err(Failure::usage(format!(
-            "--extra: {name} has no extra pictures"
-        )));
+        return Err(Failure::usage(format!("--extra: {name} has no extra pictures")));
     }
     let folder = args.to.join(set.folder);
     Disk.create_folders(&folder)
@@ -69,8 +67,7 @@ fn get(args: &FetchArgs, archive: &Archive, folder: &Path) -> Result<(), Failure
         unpack_with_bar(&to, folder, archive)
             .map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
         if !args.keep {
-            Disk.remove(&to)
-                .map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
+            Disk.remove(&to).map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
         }
     }
     Ok(())

@@ -95,9 +95,7 @@ pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
     let options = args.layers.options().check();
     options.map_err(|e| Failure::usage(e.to_string()))?;
     if args.features == Some(FeatureSource::Memory) {
-        return Err(Failure::usage(
-            "--features memory: the memory holds no layers; leave it out",
-        ));
+        return Err(Failure::usage("--features memory: the memory holds no layers; leave it out"));
     }
     let data = run_data::open(config, args.data.as_deref())?;
     let (height, width) = (data.train.pictures.height(), data.train.pictures.width());
@@ -118,10 +116,7 @@ pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
         seeds: args.layers.seeds,
     };
     let device = device::open(&config.machine)?;
-    let bars = Bars {
-        quiet: args.json,
-        now: Mutex::new(None),
-    };
+    let bars = Bars { quiet: args.json, now: Mutex::new(None) };
     let tell = |progress: LayerProgress| bars.tell(progress);
     let judged = judge_layers(&device, subject, &graph, &layers, &options, &data, &tell);
     drop(bars);
@@ -215,12 +210,9 @@ impl Bars {
         let Some((_, bar)) = &*now else { return };
         match progress {
             LayerProgress::Extracting { done, total, .. } => bar.at(done, total),
-            LayerProgress::Probing {
-                epoch,
-                epochs,
-                loss,
-                ..
-            } => bar.with(epoch, epochs, &format!("loss {loss:.4}")),
+            LayerProgress::Probing { epoch, epochs, loss, .. } => {
+                bar.with(epoch, epochs, &format!("loss {loss:.4}"))
+            }
         }
     }
 }

@@ -39,9 +39,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         // Its own pictures may have moved; of others the memory knows nothing.
         let same = checkpoint.check_memory(&TrainingSet::of(&data), path);
         same.map_err(|e| {
-            Failure::usage(format!(
-                "--features memory: {e}, or judge with --features recomputed"
-            ))
+            Failure::usage(format!("--features memory: {e}, or judge with --features recomputed"))
         })?;
     }
     let device = device::open(&config.machine)?;
@@ -78,22 +76,10 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         ValidateOn::Test => data.name,
         ValidateOn::Train(_) => format!("training pictures of {} held out", data.name),
     };
-    output::line(&format!(
-        "{}; judged on {on} with {features}",
-        subject.describe(),
-    ))?;
-    output::line(&format!(
-        "raw pixels         {}",
-        draw::accuracy(&found.raw_pixels)
-    ))?;
-    output::line(&format!(
-        "untrained network  {}",
-        draw::accuracy(&found.untrained)
-    ))?;
-    output::line(&format!(
-        "this checkpoint    {}",
-        draw::accuracy(&found.trained)
-    ))?;
+    output::line(&format!("{}; judged on {on} with {features}", subject.describe(),))?;
+    output::line(&format!("raw pixels         {}", draw::accuracy(&found.raw_pixels)))?;
+    output::line(&format!("untrained network  {}", draw::accuracy(&found.untrained)))?;
+    output::line(&format!("this checkpoint    {}", draw::accuracy(&found.trained)))?;
     match as_used {
         Some((size, accuracy)) => output::line(&format!(
             "{:<18} {}",

@@ -51,14 +51,8 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         return output::line(&object.to_string());
     }
     let place = model.path().display();
-    output::line(&format!(
-        "{place}: vectors of {}; judged on {}",
-        judged.values, data.name
-    ))?;
-    output::line(&format!(
-        "raw pixels  {}",
-        draw::accuracy(&judged.raw_pixels)
-    ))?;
+    output::line(&format!("{place}: vectors of {}; judged on {}", judged.values, data.name))?;
+    output::line(&format!("raw pixels  {}", draw::accuracy(&judged.raw_pixels)))?;
     output::line(&format!("this model  {}", draw::accuracy(&judged.model)))
 }
 
@@ -95,18 +89,12 @@ fn judge(
     config: &RunConfig,
     data: &Dataset,
 ) -> Result<Judged, Failure> {
-    let none = || TrainError::NoLabels {
-        data: data.name.clone(),
-    };
+    let none = || TrainError::NoLabels { data: data.name.clone() };
     let how = &config.evaluation;
     let mut examiner = Labelled::of(data, how, device).ok_or_else(none)?;
     let raw_pixels = examiner.raw_pixels()?.ok_or_else(none)?;
     let (model, values) = vote(device, model, how, data)?.ok_or_else(none)?;
-    Ok(Judged {
-        raw_pixels,
-        model,
-        values,
-    })
+    Ok(Judged { raw_pixels, model, values })
 }
 
 /// How good a model's vectors are, of pictures that it is given in its own size, and how long they
@@ -122,11 +110,7 @@ pub fn vote(
     };
     let rows = |pictures: &Pictures| -> Result<Rows, Failure> {
         let vectors = model.embed(device, pictures)?;
-        Ok(Rows {
-            dim: vectors.dim(),
-            channels: vectors.dim(),
-            values: vectors.values().to_vec(),
-        })
+        Ok(Rows { dim: vectors.dim(), channels: vectors.dim(), values: vectors.values().to_vec() })
     };
     let (train, test) = (rows(&data.train.pictures)?, rows(&test.pictures)?);
     let values = train.dim;

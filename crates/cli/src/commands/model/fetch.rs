@@ -87,13 +87,7 @@ fn by_address(args: &FetchArgs) -> Result<Wanted<'_>, Failure> {
             "{address}: does not end in the name of a file, such as model.safetensors"
         )));
     }
-    Ok(Wanted {
-        name: file,
-        url: address.clone(),
-        file,
-        sum: Checksum::Sha256(sum),
-        megabytes: 0,
-    })
+    Ok(Wanted { name: file, url: address.clone(), file, sum: Checksum::Sha256(sum), megabytes: 0 })
 }
 
 fn unknown(name: &str) -> Failure {

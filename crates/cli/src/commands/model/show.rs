@@ -74,10 +74,7 @@ fn of_network(model: &Model, network: &NetworkConfig, graph: &Graph) -> Vec<(&'s
         ("checked", json!(checked)),
     ];
     let own = Checkpoint::load(model.path()).ok().into_iter();
-    facts
-        .into_iter()
-        .chain(own.flat_map(|c| of_run(&c)))
-        .collect()
+    facts.into_iter().chain(own.flat_map(|c| of_run(&c))).collect()
 }
 
 /// The shortest number that is this one in 32 bits.
@@ -114,9 +111,7 @@ fn source(model: &Model) -> String {
         return "inside this program, learnt without labels (docs/base.md)".into();
     }
     let name = model.path().file_name();
-    let known = KNOWN_MODELS
-        .iter()
-        .find(|k| name.is_some_and(|n| n == k.file));
+    let known = KNOWN_MODELS.iter().find(|k| name.is_some_and(|n| n == k.file));
     match known {
         Some(known) => format!("{} ({})", known.about, known.licence),
         None if Checkpoint::load(model.path()).is_ok() => "a checkpoint of this program".into(),

@@ -102,9 +102,7 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     // Found out now, not after hours of training.
     Disk.create_folders(&place.runs()).map_err(|e| {
         let place = args.output.display();
-        Failure::failed(format!(
-            "{place}: cannot write there: {e}; give another folder with -o"
-        ))
+        Failure::failed(format!("{place}: cannot write there: {e}; give another folder with -o"))
     })?;
     let stop = stop_on_interrupt()?;
     let mut watcher = Watcher::new(args.quiet);
@@ -113,9 +111,7 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let done = wanted.iter().try_for_each(|experiment| {
         let mut tell = |told: Told| watcher.tell(told);
         let mut lab = Lab::new(&device, &place, &machine, &mut tell, &stop);
-        let results = lab
-            .carry_out(experiment, &seeds, &args.only)
-            .map_err(failure);
+        let results = lab.carry_out(experiment, &seeds, &args.only).map_err(failure);
         watcher.clear();
         publish(&place, experiment, &results?)
     });
@@ -147,10 +143,7 @@ fn publish(place: &LabFolders, experiment: &Experiment, results: &Results) -> Re
     for smaller in &results.smaller_than_the_paper {
         output::line(&format!("smaller than the paper: {smaller}"))?;
     }
-    output::line(&format!(
-        "written to {}\n",
-        folder.join("results.md").display()
-    ))
+    output::line(&format!("written to {}\n", folder.join("results.md").display()))
 }
 
 /// What stopped several runs, as the shell sees it.

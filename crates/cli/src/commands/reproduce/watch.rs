@@ -19,11 +19,7 @@ impl Watcher {
     /// Warnings are shown even if it is quiet.
     pub fn new(quiet: bool) -> Self {
         let bar = styled(quiet);
-        Watcher {
-            bar,
-            quiet,
-            run: String::new(),
-        }
+        Watcher { bar, quiet, run: String::new() }
     }
 
     /// Shows one thing that happened.
@@ -51,11 +47,7 @@ impl Watcher {
                 let what = format!("{} round {} epoch {}", self.run, p.round, p.epoch + 1);
                 self.show(&what, p.batch, p.batches, left);
             }
-            Event::Discovering {
-                round,
-                done,
-                pictures,
-            } => {
+            Event::Discovering { round, done, pictures } => {
                 let what = format!("{} round {round} discovery", self.run);
                 self.show(&what, *done, *pictures, format!("{done}/{pictures}"));
             }

@@ -42,9 +42,7 @@ impl Sandbox {
     /// The program, not started yet, in this folder.
     pub fn command<S: AsRef<str>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anchorhood"));
-        command
-            .args(args.iter().map(|a| a.as_ref()))
-            .current_dir(self.0.path());
+        command.args(args.iter().map(|a| a.as_ref())).current_dir(self.0.path());
         command
             .env("ANCHORHOOD_CACHE", self.path("cache"))
             .env("XDG_DATA_HOME", self.path("user-data"))
@@ -121,11 +119,7 @@ impl Ran {
     /// stderr holds all of these.
     pub fn says(self, parts: &[&str]) -> Self {
         for part in parts {
-            assert!(
-                self.stderr.contains(part),
-                "{part:?} is not in: {}",
-                self.stderr
-            );
+            assert!(self.stderr.contains(part), "{part:?} is not in: {}", self.stderr);
         }
         self
     }
@@ -134,9 +128,8 @@ impl Ran {
 /// Names in a folder, sorted.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("the folder is there");
-    let mut names: Vec<String> = entries
-        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
@@ -144,11 +137,8 @@ pub fn names(folder: &Path) -> Vec<String> {
 /// The bits of all that training changes.
 pub fn bits(checkpoint: &Path) -> Vec<u32> {
     let c = anchorhood::train::Checkpoint::load(checkpoint).expect("a checkpoint");
-    let tensors = c
-        .weights
-        .iter()
-        .chain(c.slots.iter().flat_map(|s| &s.tensors))
-        .map(|t| &t.values);
+    let tensors =
+        c.weights.iter().chain(c.slots.iter().flat_map(|s| &s.tensors)).map(|t| &t.values);
     let memory = c.memory().map_or(&[][..], |(rows, _)| rows);
     let all = tensors.flatten().chain(memory);
     all.map(|v| v.to_bits()).collect()

@@ -70,14 +70,9 @@ fn serve(
         }
     }
     log.lock().unwrap().push(range.clone());
-    let asked = range
-        .strip_prefix("bytes=")
-        .and_then(|r| r.strip_suffix('-'));
+    let asked = range.strip_prefix("bytes=").and_then(|r| r.strip_suffix('-'));
     let from: Option<usize> = asked.map(|number| number.parse().unwrap());
-    let (total, from) = (
-        body.len(),
-        from.filter(|_| !matches!(manner, Manner::NoRanges)),
-    );
+    let (total, from) = (body.len(), from.filter(|_| !matches!(manner, Manner::NoRanges)));
     if let Manner::Status(status) = manner {
         return write!(
             stream,
@@ -94,27 +89,11 @@ fn serve(
         Some(from) => (from, &body[from..]),
         None => (0, body),
     };
-    let status = if from.is_some() {
-        "206 Partial Content"
-    } else {
-        "200 OK"
-    };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n",
-        rest.len()
-    )?;
+    let status = if from.is_some() { "206 Partial Content" } else { "200 OK" };
+    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n", rest.len())?;
     if from.is_some() {
-        let first = if matches!(manner, Manner::WrongRange) {
-            first + 1
-        } else {
-            first
-        };
-        write!(
-            stream,
-            "Content-Range: bytes {first}-{}/{total}\r\n",
-            total - 1
-        )?;
+        let first = if matches!(manner, Manner::WrongRange) { first + 1 } else { first };
+        write!(stream, "Content-Range: bytes {first}-{}/{total}\r\n", total - 1)?;
     }
     stream.write_all(b"\r\n")?;
     let sent = match manner {

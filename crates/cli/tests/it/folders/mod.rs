@@ -12,11 +12,7 @@ use crate::common::Sandbox;
 pub fn picture(number: u32) -> RgbImage {
     RgbImage::from_fn(16, 16, |x, y| {
         let (a, b) = (number % 7 + 1, number / 7 % 5 + 1);
-        Rgb([
-            (x * 5 * a + number * 3) as u8,
-            (y * 7 * b) as u8,
-            (number * 37 + x * y) as u8,
-        ])
+        Rgb([(x * 5 * a + number * 3) as u8, (y * 7 * b) as u8, (number * 37 + x * y) as u8])
     })
 }
 
@@ -56,7 +52,5 @@ pub fn scene(number: u32) -> RgbImage {
 
 /// What a program wrote, a JSON object a line.
 pub fn lines(text: &str) -> Vec<Value> {
-    text.lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect()
+    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }

@@ -68,10 +68,7 @@ fn pictures_come_while_one_looks_and_the_next_time_they_are_there() {
     assert!(served.json("/api/run")["pictures"].as_u64().unwrap() >= 150);
     wait_for(&served, 151);
     let (code, found) = served.upload(&crate::serve::served::png(7));
-    assert_eq!(
-        (code, &found["neighbours"][0]["name"]),
-        (200, &"7.png".into())
-    );
+    assert_eq!((code, &found["neighbours"][0]["name"]), (200, &"7.png".into()));
 }
 
 /// As in caches of Hugging Face and DVC: names are links to files, and folders, that lie elsewhere.
@@ -92,9 +89,7 @@ fn links_to_files_elsewhere_are_shown_as_long_as_they_are_what_was_indexed() {
         let code = |i| served.get(&format!("/api/picture/{i}{view}")).0;
         (0..6).map(code).collect::<Vec<u16>>()
     };
-    sandbox
-        .run(&["index", "pictures", "-o", "linked.index"])
-        .succeeded();
+    sandbox.run(&["index", "pictures", "-o", "linked.index"]).succeeded();
     for what in ["pictures", "linked.index"] {
         let served = Served::start(&sandbox, &[what]);
         for _ in 0..100 {

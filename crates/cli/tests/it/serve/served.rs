@@ -48,12 +48,7 @@ impl Served {
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(30)))
             .build();
-        Served {
-            child,
-            address,
-            line,
-            agent: agent.into(),
-        }
+        Served { child, address, line, agent: agent.into() }
     }
 
     pub fn get(&self, path: &str) -> (u16, Vec<u8>) {
@@ -114,17 +109,13 @@ impl Drop for Served {
 pub fn indexed() -> Sandbox {
     let sandbox = trained(&[]);
     fill(&sandbox.path("pictures"), 30);
-    let args = [
-        "index", "--model", "a", "pictures", "-o", "my.index", "--quiet",
-    ];
+    let args = ["index", "--model", "a", "pictures", "-o", "my.index", "--quiet"];
     sandbox.run(&args).succeeded();
     sandbox
 }
 
 pub fn png(number: u32) -> Vec<u8> {
     let mut bytes = std::io::Cursor::new(vec![]);
-    picture(number)
-        .write_to(&mut bytes, image::ImageFormat::Png)
-        .unwrap();
+    picture(number).write_to(&mut bytes, image::ImageFormat::Png).unwrap();
     bytes.into_inner()
 }

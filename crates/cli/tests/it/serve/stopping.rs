@@ -40,10 +40,7 @@ fn an_interrupt_ends_it_cleanly() {
     let sandbox = trained(&[]);
     let mut served = Served::start(&sandbox, &["a"]);
     // Somebody is listening for news: that must not keep the server.
-    let news = served
-        .agent
-        .get(format!("{}/api/events", served.address))
-        .call();
+    let news = served.agent.get(format!("{}/api/events", served.address)).call();
     // An upload that has only begun, and people who ask all the time.
     let mut begun = served.connection();
     let head = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nabc";
@@ -55,9 +52,7 @@ fn an_interrupt_ends_it_cleanly() {
     });
     std::thread::sleep(Duration::from_millis(300));
     let pid = served.child.id().to_string();
-    let sent = std::process::Command::new("kill")
-        .args(["-INT", &pid])
-        .status();
+    let sent = std::process::Command::new("kill").args(["-INT", &pid]).status();
     assert!(sent.unwrap().success());
     let begun = Instant::now();
     let status = served.child.wait().unwrap();

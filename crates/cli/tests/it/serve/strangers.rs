@@ -22,10 +22,7 @@ fn what_strangers_try_is_refused_and_the_server_stays() {
     ] {
         let (code, body) = served.get(path);
         assert_eq!(code, 404, "{path}");
-        assert!(
-            !String::from_utf8_lossy(&body).contains("secret\n"),
-            "{path}"
-        );
+        assert!(!String::from_utf8_lossy(&body).contains("secret\n"), "{path}");
     }
     let refused = |bytes: &[u8], code: u16, part: &str| {
         let (got, said) = served.upload(bytes);
@@ -179,9 +176,8 @@ fn huge_png() -> Vec<u8> {
 /// The sum at the end of a PNG's part, bit by bit.
 fn crc(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum, byte| {
-        (0..8).fold(sum ^ u32::from(*byte), |s, _| {
-            (s >> 1) ^ (0xedb8_8320 & (s & 1).wrapping_neg())
-        })
+        (0..8)
+            .fold(sum ^ u32::from(*byte), |s, _| (s >> 1) ^ (0xedb8_8320 & (s & 1).wrapping_neg()))
     })
 }
 
@@ -223,15 +219,7 @@ fn a_token_keeps_others_out() {
     assert_eq!(served.get("/api/run?token=open-sesame-opeN").0, 401);
     assert_eq!(served.get("/api/run?token=open-sesame-open").0, 200);
     let bearer = served.agent.get(format!("{}/api/run", served.address));
-    assert_eq!(
-        read(
-            bearer
-                .header("Authorization", "Bearer open-sesame-open")
-                .call()
-        )
-        .0,
-        200
-    );
+    assert_eq!(read(bearer.header("Authorization", "Bearer open-sesame-open").call()).0, 200);
 }
 
 /// Where other machines can reach it and no token is given, one of 128 bits is drawn and printed.
@@ -241,22 +229,13 @@ fn an_open_address_draws_a_token() {
     let drawn = || {
         let mut served = Served::start(&sandbox, &["my.index", "--host", "0.0.0.0"]);
         served.address = served.address.replace("0.0.0.0", "127.0.0.1");
-        let word = served
-            .line
-            .trim()
-            .split("/?token=")
-            .nth(1)
-            .unwrap()
-            .to_string();
+        let word = served.line.trim().split("/?token=").nth(1).unwrap().to_string();
         assert_eq!(served.get("/api/pictures").0, 401);
         assert_eq!(served.get(&format!("/api/pictures?token={word}")).0, 200);
         word
     };
     let [a, b] = [drawn(), drawn()];
-    assert!(
-        a.len() == 32 && a.chars().all(|c| c.is_ascii_hexdigit()) && a != b,
-        "{a} {b}"
-    );
+    assert!(a.len() == 32 && a.chars().all(|c| c.is_ascii_hexdigit()) && a != b, "{a} {b}");
 }
 
 #[test]
@@ -265,9 +244,7 @@ fn a_page_that_is_reached_by_https_has_a_cookie_for_https_alone() {
     for https in [false, true] {
         let given = ["my.index", "--token", "open-sesame-open", "--https"];
         let served = Served::start(&sandbox, &given[..if https { 4 } else { 3 }]);
-        let page = served
-            .agent
-            .get(format!("{}/?token=open-sesame-open", served.address));
+        let page = served.agent.get(format!("{}/?token=open-sesame-open", served.address));
         let answer = page.call().unwrap();
         let cookie = answer.headers()["set-cookie"].to_str().unwrap();
         assert_eq!(cookie.contains("; Secure"), https, "{cookie}");

@@ -12,9 +12,7 @@ use crate::serve::served::{Served, indexed, png};
 fn an_index_is_walked_and_searched() {
     let sandbox = indexed();
     // Without a name it has the folder's.
-    sandbox
-        .run(&["index", "--model", "a", "pictures"])
-        .succeeded();
+    sandbox.run(&["index", "--model", "a", "pictures"]).succeeded();
     let served = Served::start(&sandbox, &["pictures.index"]);
     let about = served.json("/api/run");
     assert_eq!(about["kind"], "index");
@@ -27,10 +25,7 @@ fn an_index_is_walked_and_searched() {
     let found = served.json("/api/search?id=7&k=5");
     let neighbours = found["neighbours"].as_array().unwrap();
     assert_eq!(neighbours.len(), 5);
-    assert!(
-        neighbours.iter().all(|n| n["id"] != 7),
-        "itself is left out"
-    );
+    assert!(neighbours.iter().all(|n| n["id"] != 7), "itself is left out");
     let likeness = |n: &Value| n["similarity"].as_f64().unwrap();
     assert!(neighbours.is_sorted_by(|a, b| likeness(a) >= likeness(b)));
 
@@ -51,10 +46,7 @@ fn an_index_is_walked_and_searched() {
         format!("GET /api/picture/{id} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     let answer = served.raw(asked.as_bytes()).to_lowercase();
     assert!(answer.contains("no-cache") && !answer.contains("max-age"));
-    assert_eq!(
-        served.json("/api/map")["points"].as_array().unwrap().len(),
-        30
-    );
+    assert_eq!(served.json("/api/map")["points"].as_array().unwrap().len(), 30);
     assert_eq!(served.get("/api/curves").0, 404, "an index has none");
 
     std::fs::remove_file(sandbox.path("pictures/12.png")).unwrap();
@@ -113,20 +105,13 @@ fn a_run_shows_its_rounds_and_tells_its_news() {
     assert_eq!(served.get("/api/picture/48/attention").0, 404);
 
     // News: once at the beginning, and again when the file grows.
-    let mut news = served
-        .agent
-        .get(format!("{}/api/events", served.address))
-        .call()
-        .unwrap();
+    let mut news = served.agent.get(format!("{}/api/events", served.address)).call().unwrap();
     let mut stream = BufReader::new(news.body_mut().as_reader());
     let mut changed = || {
         let mut line = String::new();
         while !line.starts_with("data:") {
             line.clear();
-            assert!(
-                stream.read_line(&mut line).unwrap() > 0,
-                "the stream goes on"
-            );
+            assert!(stream.read_line(&mut line).unwrap() > 0, "the stream goes on");
         }
         line
     };

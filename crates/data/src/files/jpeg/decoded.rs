@@ -32,11 +32,7 @@ impl<'a> Whole<'a> {
             return Err("it has no frame".into());
         };
         let grey = colours == ColorSpace::Luma;
-        let becomes = if grey {
-            ColorSpace::Luma
-        } else {
-            ColorSpace::RGB
-        };
+        let becomes = if grey { ColorSpace::Luma } else { ColorSpace::RGB };
         decoder.set_options(options.jpeg_set_out_colorspace(becomes));
         Ok(Whole {
             decoder,
@@ -90,10 +86,7 @@ mod tests {
             let path = format!("tests/fixtures/jpeg/{name}.jpg");
             let bytes = std::fs::read(&path).unwrap();
             let expected = image::load_from_memory(&bytes).unwrap();
-            assert!(
-                Whole::open(&bytes).unwrap().decoded().unwrap() == expected,
-                "{name}"
-            );
+            assert!(Whole::open(&bytes).unwrap().decoded().unwrap() == expected, "{name}");
         }
     }
 

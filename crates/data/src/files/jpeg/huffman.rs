@@ -22,12 +22,7 @@ const BEYOND: usize = 16;
 impl Bits {
     /// Bits of nothing; the memory is used again by every [`Bits::start`].
     pub fn new() -> Self {
-        Bits {
-            bytes: vec![0; BEYOND],
-            at: 0,
-            held: 0,
-            count: 0,
-        }
+        Bits { bytes: vec![0; BEYOND], at: 0, held: 0, count: 0 }
     }
 
     /// From here on bits come from `coded`, the bytes of a scan between two markers.
@@ -120,9 +115,7 @@ impl Huffman {
             for &symbol in symbols.get(place..place + count)? {
                 if length <= SHORT {
                     let first = (code << (SHORT - length)) as usize;
-                    let entries = table
-                        .short
-                        .get_mut(first..first + (1 << (SHORT - length)))?;
+                    let entries = table.short.get_mut(first..first + (1 << (SHORT - length)))?;
                     entries.fill([length as u8, symbol]);
                 }
                 code += 1;
@@ -273,10 +266,7 @@ mod tests {
     fn impossible_tables_are_refused() {
         let mut counts = [0; 16];
         counts[0] = 3;
-        assert!(
-            Huffman::new(&counts, &[1, 2, 3]).is_none(),
-            "three of one bit"
-        );
+        assert!(Huffman::new(&counts, &[1, 2, 3]).is_none(), "three of one bit");
         assert!(Huffman::new(&[1; 16], &[1; 15]).is_none(), "a symbol short");
     }
 

@@ -127,10 +127,7 @@ impl Frame {
     /// every component.
     pub fn units(&self) -> (usize, usize) {
         let (across, down) = self.most_sampled();
-        (
-            self.width.div_ceil(8 * across),
-            self.height.div_ceil(8 * down),
-        )
+        (self.width.div_ceil(8 * across), self.height.div_ceil(8 * down))
     }
 }
 

@@ -20,9 +20,7 @@ use markers::{BASELINE, EXTENDED, PROGRESSIVE, SOI, SOS, Walk};
 
 /// How the camera was held, by the file's Exif segment.
 pub(super) fn orientation(bytes: &[u8]) -> Orientation {
-    exif(bytes)
-        .and_then(Orientation::from_exif_chunk)
-        .unwrap_or(Orientation::NoTransforms)
+    exif(bytes).and_then(Orientation::from_exif_chunk).unwrap_or(Orientation::NoTransforms)
 }
 
 /// The last Exif segment before the first scan.
@@ -70,9 +68,7 @@ fn read_tables(mut segment: &[u8], tables: &mut [Option<[u16; 64]>; 4]) {
         };
         let value = |i: usize| {
             let bytes = &values[i * wide..][..wide];
-            bytes
-                .iter()
-                .fold(0, |all, byte| all << 8 | u16::from(*byte))
+            bytes.iter().fold(0, |all, byte| all << 8 | u16::from(*byte))
         };
         if let Some(table) = tables.get_mut(usize::from(kind & 15)) {
             *table = Some(std::array::from_fn(value));

@@ -226,10 +226,7 @@ impl<'a> Reader<'a> {
     fn picture(self) -> Option<Shrunk> {
         self.planes.iter().all(|plane| plane.seen).then_some(())?;
         let by = self.shrink.by();
-        let (width, height) = (
-            self.frame.width.div_ceil(by),
-            self.frame.height.div_ceil(by),
-        );
+        let (width, height) = (self.frame.width.div_ceil(by), self.frame.height.div_ceil(by));
         let mut rgb = vec![0; width * height * 3];
         for (y, row) in rgb.chunks_exact_mut(width * 3).enumerate() {
             self.fill_row(y, row.as_chunks_mut().0);
@@ -243,10 +240,8 @@ impl<'a> Reader<'a> {
         // The values of a row, and how many pixels each stands for.
         let of_row = |plane: &'_ Plane| {
             let (c, side) = (&plane.component, plane.side);
-            let (across, down) = (
-                most.0 / c.across * brightest / side,
-                most.1 / c.down * brightest / side,
-            );
+            let (across, down) =
+                (most.0 / c.across * brightest / side, most.1 / c.down * brightest / side);
             (y / down * plane.stride, across)
         };
         let (light, each) = of_row(&self.planes[0]);
@@ -292,11 +287,7 @@ impl<'a> Iterator for Pieces<'a> {
 fn to_rgb(light: u8, blue: u8, red: u8) -> [u8; 3] {
     let light = (i32::from(light) << 16) + (1 << 15);
     let (blue, red) = (i32::from(blue) - 128, i32::from(red) - 128);
-    let sums = [
-        light + 91_881 * red,
-        light - 22_554 * blue - 46_802 * red,
-        light + 116_130 * blue,
-    ];
+    let sums = [light + 91_881 * red, light - 22_554 * blue - 46_802 * red, light + 116_130 * blue];
     sums.map(|sum| (sum >> 16).clamp(0, 255) as u8)
 }
 
@@ -309,30 +300,12 @@ mod tests {
     /// Pictures of 203×131 by `tools/golden/jpeg_fixtures.py`, smooth enough that colours sampled
     /// half as often lose nothing.
     const FILES: [(&str, &[u8]); 6] = [
-        (
-            "444",
-            include_bytes!("../../../tests/fixtures/jpeg/smooth-444.jpg"),
-        ),
-        (
-            "422",
-            include_bytes!("../../../tests/fixtures/jpeg/smooth-422.jpg"),
-        ),
-        (
-            "420",
-            include_bytes!("../../../tests/fixtures/jpeg/smooth-420.jpg"),
-        ),
-        (
-            "restarts",
-            include_bytes!("../../../tests/fixtures/jpeg/smooth-restarts.jpg"),
-        ),
-        (
-            "grey",
-            include_bytes!("../../../tests/fixtures/jpeg/smooth-grey.jpg"),
-        ),
-        (
-            "progressive",
-            include_bytes!("../../../tests/fixtures/jpeg/smooth-progressive.jpg"),
-        ),
+        ("444", include_bytes!("../../../tests/fixtures/jpeg/smooth-444.jpg")),
+        ("422", include_bytes!("../../../tests/fixtures/jpeg/smooth-422.jpg")),
+        ("420", include_bytes!("../../../tests/fixtures/jpeg/smooth-420.jpg")),
+        ("restarts", include_bytes!("../../../tests/fixtures/jpeg/smooth-restarts.jpg")),
+        ("grey", include_bytes!("../../../tests/fixtures/jpeg/smooth-grey.jpg")),
+        ("progressive", include_bytes!("../../../tests/fixtures/jpeg/smooth-progressive.jpg")),
     ];
 
     fn read(bytes: &[u8], shrink: Shrink) -> Option<Shrunk> {
@@ -366,10 +339,7 @@ mod tests {
                     continue;
                 };
                 let by = shrink.by();
-                assert_eq!(
-                    (width, height),
-                    (203_usize.div_ceil(by), 131_usize.div_ceil(by))
-                );
+                assert_eq!((width, height), (203_usize.div_ceil(by), 131_usize.div_ceil(by)));
                 let (mut sum, mut worst) = (0.0, 0.0_f64);
                 // Without the last column and row, which have what the encoder put beyond the edge.
                 for (y, x) in (0..height - 1).flat_map(|y| (0..width - 1).map(move |x| (y, x))) {
@@ -410,10 +380,7 @@ mod tests {
         assert_eq!(choose(600, 256), Some(Shrink::Half));
         assert_eq!(choose(511, 256), None);
         assert_eq!(Shrink::choose(&frame(3000, 2000, true), 256), None);
-        assert_eq!(
-            Shrink::choose(&frame(3000, 2100, true), 256),
-            Some(Shrink::Eighth)
-        );
+        assert_eq!(Shrink::choose(&frame(3000, 2100, true), 256), Some(Shrink::Eighth));
     }
 
     /// What is not read so is left to the whole decoder, and nothing panics.
@@ -427,10 +394,7 @@ mod tests {
                 for bit in [0, 7] {
                     let mut damaged = bytes.to_vec();
                     damaged[at] ^= 1 << bit;
-                    refused += Shrink::ALL
-                        .iter()
-                        .filter(|s| read(&damaged, **s).is_none())
-                        .count();
+                    refused += Shrink::ALL.iter().filter(|s| read(&damaged, **s).is_none()).count();
                 }
             }
         }

@@ -48,11 +48,8 @@ impl Frame {
             (true, 0) => 1,
             (true, _) => 0,
         };
-        let of_scan = |c: &&Component| {
-            scan.components
-                .iter()
-                .any(|[number, _]| *number == c.number)
-        };
+        let of_scan =
+            |c: &&Component| scan.components.iter().any(|[number, _]| *number == c.number);
         let scanned: Vec<_> = self.components.iter().filter(of_scan).collect();
         let needed = (self.blocks(&scanned) * bits).div_ceil(8);
         match bytes < needed {
@@ -84,30 +81,12 @@ mod tests {
 
     /// Pictures of 40×24 by `tools/golden/jpeg_fixtures.py`.
     const FILES: [(&str, &[u8]); 6] = [
-        (
-            "baseline",
-            include_bytes!("../../../tests/fixtures/jpeg/baseline.jpg"),
-        ),
-        (
-            "progressive",
-            include_bytes!("../../../tests/fixtures/jpeg/progressive.jpg"),
-        ),
-        (
-            "restarts",
-            include_bytes!("../../../tests/fixtures/jpeg/restarts.jpg"),
-        ),
-        (
-            "grey",
-            include_bytes!("../../../tests/fixtures/jpeg/grey.jpg"),
-        ),
-        (
-            "cmyk",
-            include_bytes!("../../../tests/fixtures/jpeg/cmyk.jpg"),
-        ),
-        (
-            "thumbnail",
-            include_bytes!("../../../tests/fixtures/jpeg/thumbnail.jpg"),
-        ),
+        ("baseline", include_bytes!("../../../tests/fixtures/jpeg/baseline.jpg")),
+        ("progressive", include_bytes!("../../../tests/fixtures/jpeg/progressive.jpg")),
+        ("restarts", include_bytes!("../../../tests/fixtures/jpeg/restarts.jpg")),
+        ("grey", include_bytes!("../../../tests/fixtures/jpeg/grey.jpg")),
+        ("cmyk", include_bytes!("../../../tests/fixtures/jpeg/cmyk.jpg")),
+        ("thumbnail", include_bytes!("../../../tests/fixtures/jpeg/thumbnail.jpg")),
     ];
 
     #[test]

@@ -50,12 +50,7 @@ fn store<S: Simd, const TAIL: bool>(s: S, values: &mut [f32], vector: S::f32s) {
     }
     let values = &mut values[..S::F32_LANES];
     // SAFETY: one whole vector, sliced just above.
-    unsafe {
-        values
-            .as_mut_ptr()
-            .cast::<S::f32s>()
-            .write_unaligned(vector)
-    }
+    unsafe { values.as_mut_ptr().cast::<S::f32s>().write_unaligned(vector) }
 }
 
 /// Σ x.
@@ -165,12 +160,7 @@ struct Call<'a, A, const N: usize> {
 
 impl<'a, A: Addend<N>, const N: usize> Call<'a, A, N> {
     fn new(addend: A, mean: &'a [f32], len: usize, sums: [&'a mut [f32]; N]) -> Self {
-        Call {
-            addend,
-            mean,
-            len,
-            sums,
-        }
+        Call { addend, mean, len, sums }
     }
 
     /// Adds the rows that begin in `from..to` to NV vectors of channels.

@@ -29,10 +29,7 @@ impl Offsets {
     }
 
     pub(crate) fn table(&self) -> Table<'_> {
-        Table {
-            offsets: &self.values,
-            farthest: self.farthest,
-        }
+        Table { offsets: &self.values, farthest: self.farthest }
     }
 }
 
@@ -45,10 +42,7 @@ pub(crate) struct Table<'a> {
 
 impl Table<'static> {
     /// One offset, that of the base itself.
-    pub(crate) const BASE: Self = Table {
-        offsets: &[0],
-        farthest: 0,
-    };
+    pub(crate) const BASE: Self = Table { offsets: &[0], farthest: 0 };
 }
 
 /// The operands of [`gather`].
@@ -110,12 +104,7 @@ impl<F: Fn(usize) -> Row> WithSimd for GatherCall<'_, F> {
                 columns: width.min(op.n - panel * width),
             };
             if panel.columns <= S::F32_LANES {
-                in_blocks!(
-                    rows,
-                    S,
-                    1,
-                    gather_rows::<S, F, 1>(simd, &op, panel, &row, c)
-                );
+                in_blocks!(rows, S, 1, gather_rows::<S, F, 1>(simd, &op, panel, &row, c));
             } else {
                 in_blocks!(
                     rows,

@@ -35,10 +35,7 @@ impl PairList {
 
     /// Some of them.
     pub(crate) fn part(&self, range: Range<usize>) -> Pairs<'_> {
-        Pairs {
-            starts: &self.starts[range],
-            farthest: self.farthest,
-        }
+        Pairs { starts: &self.starts[range], farthest: self.farthest }
     }
 }
 

@@ -72,13 +72,11 @@ pub(crate) fn mean_of_others(
     targets: &mut [f32],
 ) {
     let batch = rows.len() / dim / views;
-    (targets.par_chunks_mut(dim).with_min_len(LEAST_ROWS))
-        .enumerate()
-        .for_each(|(j, target)| {
-            target.fill(0.0);
-            for u in (0..views).filter(|u| *u != j / batch) {
-                let x = &rows[(u * batch + j % batch) * dim..][..dim];
-                add_share(arch, x, views, normalise, target);
-            }
-        });
+    (targets.par_chunks_mut(dim).with_min_len(LEAST_ROWS)).enumerate().for_each(|(j, target)| {
+        target.fill(0.0);
+        for u in (0..views).filter(|u| *u != j / batch) {
+            let x = &rows[(u * batch + j % batch) * dim..][..dim];
+            add_share(arch, x, views, normalise, target);
+        }
+    });
 }

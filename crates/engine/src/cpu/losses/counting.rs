@@ -53,19 +53,18 @@ pub(crate) fn counting(
 ) {
     let n = of.pictures();
     let scale = 2.0 * weight / n as f32;
-    (distances.par_chunks_mut(2).zip(&mut *losses).enumerate())
-        .with_min_len(LEAST_ROWS)
-        .for_each(|(i, (distances, loss))| {
+    (distances.par_chunks_mut(2).zip(&mut *losses).enumerate()).with_min_len(LEAST_ROWS).for_each(
+        |(i, (distances, loss))| {
             let [own, other] = [i, (i + 1) % n].map(|whole| of.distance(i, whole));
             distances.copy_from_slice(&[-other, -own]);
             // What is not a number stays so.
             let short = if other >= margin { 0.0 } else { margin - other };
             *loss = own + short;
-        });
+        },
+    );
     let asked = |i: usize| -distances[2 * i] < margin;
-    (gradient.par_chunks_mut(of.dim).enumerate())
-        .with_min_len(LEAST_ROWS)
-        .for_each(|(row, gradient)| {
+    (gradient.par_chunks_mut(of.dim).enumerate()).with_min_len(LEAST_ROWS).for_each(
+        |(row, gradient)| {
             let (view, i) = (row / n, row % n);
             let (before, after) = ((i + n - 1) % n, (i + 1) % n);
             for (at, g) in gradient.iter_mut().enumerate() {
@@ -77,5 +76,6 @@ pub(crate) fn counting(
                 };
                 *g = scale * (if view == 0 { -own } else { own } + contrast);
             }
-        });
+        },
+    );
 }

@@ -38,20 +38,14 @@ pub(crate) fn cross_entropy(
 ) {
     let scale = weight / of.items.len() as f32;
     let rows = of.logits.par_chunks(of.classes).zip(of.items);
-    (gradient.par_chunks_mut(of.classes).zip(losses))
-        .zip(rows)
-        .with_min_len(LEAST_ROWS)
-        .for_each(|((gradient, loss), (logits, item))| {
+    (gradient.par_chunks_mut(of.classes).zip(losses)).zip(rows).with_min_len(LEAST_ROWS).for_each(
+        |((gradient, loss), (logits, item))| {
             let class = of.labels[*item as usize] as usize;
             let own = weights.map_or(1.0, |weights| weights[class]);
-            let row = arch.dispatch(Row {
-                logits,
-                class,
-                scale: own * scale,
-                gradient,
-            });
+            let row = arch.dispatch(Row { logits, class, scale: own * scale, gradient });
             *loss = own * row;
-        });
+        },
+    );
 }
 
 /// One row: writes its gradient, gives its loss.
@@ -87,8 +81,7 @@ fn greatest<S: Simd>(simd: S, values: &[f32]) -> f32 {
     for v in vectors {
         max = simd.max_f32s(max, *v);
     }
-    rest.iter()
-        .fold(simd.reduce_max_f32s(max), |max, v| max.max(*v))
+    rest.iter().fold(simd.reduce_max_f32s(max), |max, v| max.max(*v))
 }
 
 /// Writes e^(x − max), gives their sum.

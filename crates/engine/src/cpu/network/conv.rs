@@ -45,17 +45,10 @@ impl State {
         let conv = self.convs[i].as_ref().expect("a convolution was prepared");
         let (arch, channels) = (self.arch, node.shape.channels);
         let value = |x: NodeId| self.training.value[x.index()].range();
-        let target = if norm {
-            &self.training.saved[i]
-        } else {
-            &self.training.value[i]
-        };
+        let target = if norm { &self.training.saved[i] } else { &self.training.value[i] };
         let residual = layer.second().map(value);
         let ([x, residual], [y]) = self.arena.views(
-            [
-                value(node.inputs[0]),
-                residual.filter(|_| !norm).unwrap_or(0..0),
-            ],
+            [value(node.inputs[0]), residual.filter(|_| !norm).unwrap_or(0..0)],
             [target.range()],
         );
         let bias = node.bias_parameter().map(|b| self.parameters.weight(b));
@@ -66,16 +59,13 @@ impl State {
         let tasks = y.par_chunks_mut(task_len);
         if norm {
             let partials = self.scratch.partials.par_chunks_mut(2 * channels);
-            tasks
-                .zip(partials)
-                .enumerate()
-                .for_each(|(task, (y, out))| {
-                    conv.forward_task(arch, x, packed, task, y);
-                    if bias.is_some() {
-                        elementwise::finish_plain(arch, bias, None, false, channels, y);
-                    }
-                    batch_norm::task_statistics(arch, y, out);
-                });
+            tasks.zip(partials).enumerate().for_each(|(task, (y, out))| {
+                conv.forward_task(arch, x, packed, task, y);
+                if bias.is_some() {
+                    elementwise::finish_plain(arch, bias, None, false, channels, y);
+                }
+                batch_norm::task_statistics(arch, y, out);
+            });
             return;
         }
         tasks.enumerate().for_each(|(task, y)| {
@@ -116,9 +106,8 @@ impl State {
     fn plain_backward(&mut self, layer: &Layer, relu: bool) {
         let dy = self.training.gradient[layer.i].range();
         if relu {
-            let ([y], [dy]) = self
-                .arena
-                .views([self.training.value[layer.i].range()], [dy.clone()]);
+            let ([y], [dy]) =
+                self.arena.views([self.training.value[layer.i].range()], [dy.clone()]);
             elementwise::mask_in_place(self.arch, y, dy);
         }
         let residual = layer.second().zip(self.training.writes[layer.i].get(1));

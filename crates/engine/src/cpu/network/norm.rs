@@ -97,16 +97,11 @@ impl State {
         let (mean, inverse_std) = self.batch_statistics[i].split_at(channels);
         let (scale, shift) = self.scratch.channels[..2 * channels].split_at_mut(channels);
         let first = node.norm_parameters();
-        let (gamma, beta) = (
-            self.parameters.weight(first),
-            self.parameters.weight(first + 1),
-        );
+        let (gamma, beta) = (self.parameters.weight(first), self.parameters.weight(first + 1));
         batch_norm::scale_and_shift(gamma, beta, mean, |c| inverse_std[c], scale, shift);
         let has_residual = residual.is_some();
-        let ([c, r], [y]) = self.arena.views(
-            [before, residual.unwrap_or(0..0)],
-            [self.training.value[i].range()],
-        );
+        let ([c, r], [y]) =
+            self.arena.views([before, residual.unwrap_or(0..0)], [self.training.value[i].range()]);
         let r = has_residual.then_some(r);
         batch_norm::apply(self.arch, c, scale, shift, r, relu, y);
     }
@@ -129,11 +124,7 @@ impl State {
         let wants_residual = write.is_some_and(|w| w != GradientWrite::Skip);
         // Without ReLU the output is not kept for the backward pass, and its place may hold
         // something else by now.
-        let output = if relu {
-            self.training.value[i].range()
-        } else {
-            0..0
-        };
+        let output = if relu { self.training.value[i].range() } else { 0..0 };
         let ([c, y], [dy, dr]) = self.arena.views(
             [before, output],
             [
@@ -141,12 +132,7 @@ impl State {
                 residual.filter(|_| wants_residual).unwrap_or(0..0),
             ],
         );
-        let saved = Saved {
-            c,
-            y: relu.then_some(y),
-            mean,
-            inverse_std,
-        };
+        let saved = Saved { c, y: relu.then_some(y), mean, inverse_std };
         let first = node.norm_parameters();
         let mut gradients = std::mem::take(&mut self.parameters.gradients);
         let (dgamma, dbeta) = self.parameters.pair(&mut gradients, first);

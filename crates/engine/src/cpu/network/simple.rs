@@ -61,11 +61,7 @@ impl State {
 
     pub(super) fn max_pool_layer(&mut self, layer: &Layer, window: Window) {
         let e = self.ends(layer);
-        let pool = MaxPool {
-            input: layer.input(),
-            output: layer.node.shape,
-            window,
-        };
+        let pool = MaxPool { input: layer.input(), output: layer.node.shape, window };
         match layer.pass {
             Pass::Forward | Pass::Infer(_) => {
                 let ([x], [y]) = self.arena.views([e.x], [e.y]);
@@ -111,11 +107,7 @@ impl State {
 
     pub(super) fn dropout_layer(&mut self, layer: &Layer, p: f32) {
         let (e, rank) = (self.ends(layer), self.communicator.rank());
-        let key = DropoutKey {
-            seed: self.seed,
-            pass: self.pass,
-            layer: layer.i,
-        };
+        let key = DropoutKey { seed: self.seed, pass: self.pass, layer: layer.i };
         match layer.pass {
             Pass::Forward => {
                 let ([x], [y]) = self.arena.views([e.x], [e.y]);
@@ -171,10 +163,7 @@ impl State {
             let values = &p.statistics[p.range(layer.node.parameters[k])];
             std::array::from_fn(|c| values[c])
         };
-        let colours = colour::Normalised {
-            mean: statistic(0),
-            std: statistic(1),
-        };
+        let colours = colour::Normalised { mean: statistic(0), std: statistic(1) };
         match layer.pass {
             Pass::Forward | Pass::Infer(_) => {
                 let ([x], [y]) = self.arena.views([e.x], [e.y]);

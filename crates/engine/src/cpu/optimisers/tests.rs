@@ -15,9 +15,7 @@ fn tensors() -> Vec<(Range<usize>, ParameterGroup)> {
     let starts = [0, 5, 2 * TASK, 2 * TASK + 7, LEN - 60, LEN - 40, LEN - 20];
     let groups = [plain, plain, apart, slow, paused, late, apart];
     let ends = [5, 2 * TASK, 2 * TASK + 7, LEN - 63, LEN - 40, LEN - 20, LEN];
-    (starts.into_iter().zip(ends).map(|(start, end)| start..end))
-        .zip(groups)
-        .collect()
+    (starts.into_iter().zip(ends).map(|(start, end)| start..end)).zip(groups).collect()
 }
 
 fn run(arch: Arch, optimiser: Optimiser) -> [Vec<f32>; 3] {
@@ -52,14 +50,7 @@ fn lars_leaves_a_tensor_without_a_gradient_or_without_length() {
     for (weights, gradient) in [([1.0; 4], [0.0; 4]), ([0.0; 4], [1.0; 4])] {
         let mut update = Update::new(Optimiser::lars(), tensor());
         let (mut moved, mut v) = (weights, [0.0; 4]);
-        update.run(
-            Arch::new(),
-            0.5,
-            0,
-            &mut moved,
-            [&mut v, &mut []],
-            &gradient,
-        );
+        update.run(Arch::new(), 0.5, 0, &mut moved, [&mut v, &mut []], &gradient);
         let expected: [f32; 4] = std::array::from_fn(|i| weights[i] - 0.5 * gradient[i]);
         assert_eq!(moved, expected);
     }

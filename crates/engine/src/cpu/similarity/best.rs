@@ -15,11 +15,7 @@ impl Best {
         Best {
             k,
             found: Vec::with_capacity((2 * k).min(1024)),
-            threshold: if k == 0 {
-                f32::INFINITY
-            } else {
-                f32::NEG_INFINITY
-            },
+            threshold: if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY },
         }
     }
 

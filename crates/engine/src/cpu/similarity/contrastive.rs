@@ -113,13 +113,12 @@ impl Contrastive {
         let (shape, width) = (self.shape, tile::block_width(arch));
         let (n, block) = (self.log_sums.len(), width * shape.dim);
         let factor = weight / (n as f32 * temperature);
-        (gradient.par_chunks_mut(block))
-            .zip(self.packed.par_chunks(block))
-            .enumerate()
-            .for_each(|(number, (gradient, packed))| {
+        (gradient.par_chunks_mut(block)).zip(self.packed.par_chunks(block)).enumerate().for_each(
+            |(number, (gradient, packed))| {
                 shape.gradient(arch, packed, number * width, rows, log_sums, gradient);
                 gradient.iter_mut().for_each(|g| *g *= factor);
-            });
+            },
+        );
     }
 }
 

@@ -60,9 +60,7 @@ impl SoftmaxCall<'_> {
 
 /// Keys in a range, a whole number of tiles.
 fn range_len(keys: usize) -> usize {
-    keys.div_ceil(MAX_RANGES)
-        .next_multiple_of(KEYS)
-        .max(4 * KEYS)
+    keys.div_ceil(MAX_RANGES).next_multiple_of(KEYS).max(4 * KEYS)
 }
 
 /// The sums of all queries over all ranges of the keys: `ranges` for each block of `width` queries.
@@ -92,10 +90,8 @@ pub(crate) fn softmax_loss(
     let (dim, keys, temperature) = (call.dim, call.keys, call.temperature);
     let batch = call.queries.len() / dim;
     let sums = scratch.sum_over(arch, call);
-    (gradient.par_chunks_mut(dim).with_min_len(8))
-        .zip(losses)
-        .enumerate()
-        .for_each(|(query, (gradient, loss))| {
+    (gradient.par_chunks_mut(dim).with_min_len(8)).zip(losses).enumerate().for_each(
+        |(query, (gradient, loss))| {
             let all = sums.merge(query, gradient);
             let query_row = &call.queries[query * dim..(query + 1) * dim];
             let of = call.positives.of(call.row_of(query));
@@ -104,19 +100,14 @@ pub(crate) fn softmax_loss(
             *loss = (all - own) as f32;
             let scale = call.weight / (temperature * batch as f32);
             gradient.iter_mut().for_each(|g| *g *= scale);
-        });
+        },
+    );
 }
 
 impl SoftmaxScratch {
     /// All sums of a call.
     pub(super) fn sum_over(&mut self, arch: Arch, call: &SoftmaxCall) -> Sums<'_> {
-        let SoftmaxCall {
-            queries,
-            keys,
-            dim,
-            temperature,
-            ..
-        } = *call;
+        let SoftmaxCall { queries, keys, dim, temperature, .. } = *call;
         let scratch = self;
         let (batch, n) = (queries.len() / dim, keys.len() / dim);
         let (width, range) = (tile::block_width(arch), range_len(n));
@@ -131,20 +122,13 @@ impl SoftmaxScratch {
         }
         let packed = &scratch.packed;
         let partials = &mut scratch.partials[..blocks * ranges];
-        partials
-            .par_iter_mut()
-            .enumerate()
-            .for_each(|(task, partial)| {
-                let (block, r) = (task / ranges, task % ranges);
-                let count = width.min(batch - block * width);
-                let keys = &keys[r * range * dim..((r + 1) * range).min(n) * dim];
-                partial.sum_over(arch, &packed[block * block_len..], count, keys, dim);
-            });
-        Sums {
-            partials,
-            ranges,
-            width,
-        }
+        partials.par_iter_mut().enumerate().for_each(|(task, partial)| {
+            let (block, r) = (task / ranges, task % ranges);
+            let count = width.min(batch - block * width);
+            let keys = &keys[r * range * dim..((r + 1) * range).min(n) * dim];
+            partial.sum_over(arch, &packed[block * block_len..], count, keys, dim);
+        });
+        Sums { partials, ranges, width }
     }
 
     fn prepare(&mut self, blocks: usize, ranges: usize, block_len: usize) {
@@ -160,11 +144,7 @@ impl SoftmaxScratch {
 
 impl Partial {
     fn new() -> Self {
-        Partial {
-            max: Lanes([0.0; QUERIES]),
-            sum: [0.0; QUERIES],
-            weighted: vec![],
-        }
+        Partial { max: Lanes([0.0; QUERIES]), sum: [0.0; QUERIES], weighted: vec![] }
     }
 
     fn sum_over(&mut self, arch: Arch, packed: &[f32], count: usize, keys: &[f32], dim: usize) {

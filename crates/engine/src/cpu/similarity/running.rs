@@ -67,17 +67,9 @@ impl Running {
     ) {
         let values = &tile.0[..rows * width];
         let greatest = tile.max_of_columns(arch, rows, width);
-        self.search(&greatest, first_key, |query| {
-            values[query..].iter().step_by(width)
-        });
+        self.search(&greatest, first_key, |query| values[query..].iter().step_by(width));
         self.add_sums(&greatest, width, |scale, max, z, t| {
-            arch.dispatch(ColumnSums {
-                values,
-                scale,
-                max,
-                z,
-                t,
-            });
+            arch.dispatch(ColumnSums { values, scale, max, z, t });
         });
     }
 
@@ -91,13 +83,7 @@ impl Running {
             values[query * width..(query + 1) * width].iter()
         });
         self.add_sums(&greatest, rows, |scale, max, z, t| {
-            arch.dispatch(RowSums {
-                values,
-                scale,
-                max,
-                z,
-                t,
-            });
+            arch.dispatch(RowSums { values, scale, max, z, t });
         });
     }
 
@@ -170,12 +156,7 @@ impl Running {
 impl Sums {
     /// Nothing seen yet.
     pub(super) fn new(k: usize) -> Self {
-        Sums {
-            max: f64::NEG_INFINITY,
-            z: 0.0,
-            t: 0.0,
-            best: Best::new(k),
-        }
+        Sums { max: f64::NEG_INFINITY, z: 0.0, t: 0.0, best: Best::new(k) }
     }
 
     /// Takes in what the same query found among later keys.

@@ -50,8 +50,7 @@ impl SampledScratch {
         self.drawn.clear();
         let listed = &self.listed;
         let others = sample.draw(step, keys);
-        self.drawn
-            .extend(others.filter(|row| listed.binary_search(row).is_err()));
+        self.drawn.extend(others.filter(|row| listed.binary_search(row).is_err()));
         let others = keys - self.listed.len();
         // Where only positives are drawn, no row has this weight; it must be finite all the same.
         (others as f64 / self.drawn.len().max(1) as f64).ln()
@@ -80,20 +79,14 @@ impl SampledScratch {
         copy(&self.drawn, &mut self.rows);
         self.means.resize(means.len(), 0.0);
         self.sums.resize(sums.len(), 0.0);
-        let drawn = SoftmaxCall {
-            keys: &self.rows,
-            ..*call
-        };
+        let drawn = SoftmaxCall { keys: &self.rows, ..*call };
         let of_drawn = self.softmax.sum_over(arch, &drawn);
         let each = self.sums.par_iter_mut().with_min_len(8);
         each.zip(self.means.par_chunks_mut(dim))
             .enumerate()
             .for_each(|(query, (sum, mean))| *sum = of_drawn.merge(query, mean) + log_weight);
         copy(&self.listed, &mut self.rows);
-        let listed = SoftmaxCall {
-            keys: &self.rows,
-            ..*call
-        };
+        let listed = SoftmaxCall { keys: &self.rows, ..*call };
         shard.look_at(arch, &listed, call, first, sums, means);
         let drawn = self.sums.par_iter().zip(self.means.par_chunks(dim));
         let each = sums.par_iter_mut().with_min_len(8);

@@ -65,10 +65,7 @@ pub(super) fn pass(
             running.see_columns(arch, &tile, rows, block.width, first);
         }
     }
-    blocks
-        .into_iter()
-        .flat_map(|b| b.running.into_sums())
-        .collect()
+    blocks.into_iter().flat_map(|b| b.running.into_sums()).collect()
 }
 
 /// Queries packed as a tile's columns, and what is known of them.
@@ -93,16 +90,9 @@ pub(super) fn blocks(
         let width = tile::padded(arch, count);
         let mut packed = vec![0.0; width * scan.dim];
         tile::pack(arch, queries, scan.dim, 1.0, &mut packed);
-        Block {
-            first,
-            width,
-            packed,
-            running: Running::new(first, count, scan, k),
-        }
+        Block { first, width, packed, running: Running::new(first, count, scan, k) }
     };
-    (queries.chunks(full * scan.dim).enumerate())
-        .map(block)
-        .collect()
+    (queries.chunks(full * scan.dim).enumerate()).map(block).collect()
 }
 
 /// Entropies and neighbours out of what the queries learned.

@@ -56,10 +56,7 @@ impl ShardScratch {
             .zip(self.positive.par_chunks_mut(dim))
             .enumerate()
             .for_each(|(query, ((sums, mean), positive))| {
-                *sums = [
-                    all.merge(query, mean),
-                    positives(call, query, first, positive),
-                ];
+                *sums = [all.merge(query, mean), positives(call, query, first, positive)];
             });
     }
 
@@ -78,11 +75,8 @@ impl ShardScratch {
         let ranks = parts.len() / queries.max(1);
         let scale = call.weight * ranks as f32 / (call.temperature * queries as f32);
         let gradients = means.par_chunks_mut(dim).with_min_len(8);
-        gradients
-            .zip(self.positive.par_chunks(dim))
-            .zip(losses)
-            .enumerate()
-            .for_each(|(query, ((gradient, positive), loss))| {
+        gradients.zip(self.positive.par_chunks(dim)).zip(losses).enumerate().for_each(
+            |(query, ((gradient, positive), loss))| {
                 let part = |rank: usize| parts[rank * queries + query];
                 let of = |which: usize| (0..ranks).map(move |rank| part(rank)[which]);
                 let all = log_sum_exp(of(0));
@@ -100,7 +94,8 @@ impl ShardScratch {
                 for (g, positive) in gradient.iter_mut().zip(positive) {
                     *g = scale * (a * *g - p * positive);
                 }
-            });
+            },
+        );
     }
 }
 

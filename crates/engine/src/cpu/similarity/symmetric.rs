@@ -37,9 +37,8 @@ pub(super) fn scan_itself(
 ) -> Vec<Sums> {
     let n = keys.len() / scan.dim;
     let rows = group_rows(n);
-    let groups: Vec<(&[f32], usize)> = (keys.chunks(rows * scan.dim))
-        .zip((0..n).step_by(rows))
-        .collect();
+    let groups: Vec<(&[f32], usize)> =
+        (keys.chunks(rows * scan.dim)).zip((0..n).step_by(rows)).collect();
     let learned: Vec<Mutex<Learned>> = (groups.iter())
         .map(|(keys, _)| Mutex::new(Learned::new(keys.len() / scan.dim, k)))
         .collect();
@@ -96,10 +95,7 @@ impl Learned {
     fn add(&mut self, from: usize, sums: Vec<Sums>) {
         self.waiting.insert(from, sums);
         while let Some(part) = self.waiting.remove(&self.next) {
-            self.sums
-                .iter_mut()
-                .zip(part)
-                .for_each(|(all, part)| all.add(part));
+            self.sums.iter_mut().zip(part).for_each(|(all, part)| all.add(part));
             self.next += 1;
         }
     }

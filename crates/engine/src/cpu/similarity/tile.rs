@@ -51,11 +51,7 @@ impl Tile {
             n: width,
             accumulate: false,
         };
-        let row = |key| Row {
-            base: key * dim,
-            table: 0,
-            c: key * width,
-        };
+        let row = |key| Row { base: key * dim, table: 0, c: key * width };
         gemm::gather(arch, op, keys.len() / dim, row, &mut self.0);
     }
 
@@ -85,15 +81,7 @@ pub(super) fn padded(arch: Arch, count: usize) -> usize {
 /// the last are zero.
 pub(super) fn pack(arch: Arch, queries: &[f32], dim: usize, scale: f32, out: &mut [f32]) {
     let count = queries.len() / dim;
-    gemm::pack(
-        queries,
-        dim,
-        count,
-        dim,
-        gemm::panel_width(arch),
-        |k| k,
-        out,
-    );
+    gemm::pack(queries, dim, count, dim, gemm::panel_width(arch), |k| k, out);
     out.iter_mut().for_each(|v| *v *= scale);
 }
 

@@ -48,8 +48,7 @@ impl CpuStream {
         }
         c.gather(sums, &mut g.all_sums)?;
         let (all, rank) = (&g.all_sums, c.rank());
-        self.cpu
-            .install(|| g.shard.share(&call, all, rank, losses, means));
+        self.cpu.install(|| g.shard.share(&call, all, rank, losses, means));
         c.sum_parts(means, values_mut(loss.gradient)?)?;
         let own = &losses[rank * count..][..count];
         values_mut(loss.rows)?.copy_from_slice(own);
@@ -78,8 +77,7 @@ impl StepOps for CpuStream {
         let call = softmax_call(of, &loss)?;
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         let (arch, scratch) = (self.cpu.arch(), &mut self.scratch);
-        self.cpu
-            .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
+        self.cpu.install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
         self.lose(values(loss.rows)?, loss.weight)
     }
 
@@ -89,10 +87,7 @@ impl StepOps for CpuStream {
         sample: RowSample,
         loss: Loss,
     ) -> Result<()> {
-        let whole = Shard {
-            first: 0,
-            rows: of.positives.keys(),
-        };
+        let whole = Shard { first: 0, rows: of.positives.keys() };
         let shard = of.keys.shard().unwrap_or(whole);
         self.softmax_shards(of, shard, Some(sample), loss)
     }
@@ -102,20 +97,11 @@ impl StepOps for CpuStream {
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         let (arch, scratch) = (self.cpu.arch(), &mut self.scratch);
         let (count, len) = (rows.len() / views, all.queries.len() / views);
-        let inputs = all
-            .queries
-            .chunks(len)
-            .zip(all.keys.chunks(len).cycle().skip(1));
+        let inputs = all.queries.chunks(len).zip(all.keys.chunks(len).cycle().skip(1));
         let outputs = rows.chunks_mut(count).zip(gradient.chunks_mut(len));
         for ((queries, keys), (rows, gradient)) in inputs.zip(outputs) {
-            let call = SoftmaxCall {
-                queries,
-                keys,
-                weight: loss.weight / views as f32,
-                ..all
-            };
-            self.cpu
-                .install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
+            let call = SoftmaxCall { queries, keys, weight: loss.weight / views as f32, ..all };
+            self.cpu.install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
         }
         self.lose(values(loss.rows)?, loss.weight)
     }
@@ -171,11 +157,7 @@ impl StepOps for CpuStream {
     }
 
     fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
-        let shape = losses::Parts {
-            rows: values(of.rows)?,
-            views: of.views,
-            dim: of.dim,
-        };
+        let shape = losses::Parts { rows: values(of.rows)?, views: of.views, dim: of.dim };
         let (distances, rows) = (values_mut(distances)?, values_mut(loss.rows)?);
         let gradient = values_mut(loss.gradient)?;
         self.cpu.install(|| {
@@ -216,12 +198,10 @@ impl StepOps for CpuStream {
             });
         } else {
             g.views(c, own, pictures * dim)?;
-            self.cpu
-                .install(|| work.losses(arch, own, &g.by_view, temperature, to));
+            self.cpu.install(|| work.losses(arch, own, &g.by_view, temperature, to));
             g.log_sums(c, work.log_sums(), pictures)?;
             let (rows, log_sums) = (&g.by_view, &g.log_sums);
-            self.cpu
-                .install(|| work.gradient(arch, rows, log_sums, temperature, weight, gradient));
+            self.cpu.install(|| work.gradient(arch, rows, log_sums, temperature, weight, gradient));
         }
         self.lose(values(loss.rows)?, weight)
     }
@@ -235,8 +215,7 @@ impl StepOps for CpuStream {
         let (arch, weight) = (self.cpu.arch(), loss.weight);
         let (p, z) = (values(predictions)?, values(targets)?);
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
-        self.cpu
-            .install(|| losses::cosine(arch, p, z, dim, weight, rows, gradient));
+        self.cpu.install(|| losses::cosine(arch, p, z, dim, weight, rows, gradient));
         self.lose(values(loss.rows)?, weight)
     }
 
@@ -244,8 +223,7 @@ impl StepOps for CpuStream {
         let (arch, weight) = (self.cpu.arch(), loss.weight);
         let (a, b) = (values(a)?, values(b)?);
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
-        self.cpu
-            .install(|| losses::mean_squared(arch, a, b, dim, weight, rows, gradient));
+        self.cpu.install(|| losses::mean_squared(arch, a, b, dim, weight, rows, gradient));
         self.lose(values(loss.rows)?, weight)
     }
 
@@ -258,8 +236,7 @@ impl StepOps for CpuStream {
         to: &mut Buffer,
     ) -> Result<()> {
         let (arch, rows, to) = (self.cpu.arch(), values(rows)?, values_mut(to)?);
-        self.cpu
-            .install(|| losses::mean_of_others(arch, rows, dim, views, normalise, to));
+        self.cpu.install(|| losses::mean_of_others(arch, rows, dim, views, normalise, to));
         Ok(())
     }
 
@@ -271,8 +248,7 @@ impl StepOps for CpuStream {
     ) -> Result<()> {
         let (arch, queries, keys) = (self.cpu.arch(), values(queries)?, values(keys)?);
         let to = values_mut(to)?;
-        self.cpu
-            .install(|| similarity::nearest_rows(arch, queries, keys, dim, to));
+        self.cpu.install(|| similarity::nearest_rows(arch, queries, keys, dim, to));
         Ok(())
     }
 
@@ -321,8 +297,7 @@ impl StepOps for CpuStream {
         let (pixels, places) = (values(of.pixels)?, indices(of.places)?);
         let (labels, to) = (indices_mut(labels)?, values_mut(to)?);
         let draws = (self.number, first);
-        self.cpu
-            .install(|| tiles::tiles(of, pixels, places, draws, labels, to));
+        self.cpu.install(|| tiles::tiles(of, pixels, places, draws, labels, to));
         Ok(())
     }
 
@@ -339,8 +314,7 @@ impl StepOps for CpuStream {
     ) -> Result<()> {
         let (rows, codebook) = (values(rows)?, values(codebook)?);
         let to = indices_mut(to)?;
-        self.cpu
-            .install(|| losses::quantise(rows, codebook, dim, to));
+        self.cpu.install(|| losses::quantise(rows, codebook, dim, to));
         Ok(())
     }
 

@@ -83,11 +83,7 @@ static BEYOND: [f32; LANES] = [0.0; LANES];
 #[inline(always)]
 unsafe fn load_at<S: Simd, const INSIDE: bool>(s: S, picture: *const f32, at: i32) -> S::f32s {
     let inside = picture.wrapping_add(at as usize);
-    let from = if INSIDE || at >= 0 {
-        inside
-    } else {
-        BEYOND.as_ptr()
-    };
+    let from = if INSIDE || at >= 0 { inside } else { BEYOND.as_ptr() };
     // SAFETY: as the caller promises; no vector is longer than `BEYOND`.
     unsafe { load(s, from) }
 }

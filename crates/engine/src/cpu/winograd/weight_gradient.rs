@@ -28,11 +28,7 @@ impl Tiles {
     fn splits(&self, batch: usize) -> usize {
         let parts = (batch * self.count() / SPLIT_TILES).min(batch);
         let pairs = self.from.channels * self.to.channels;
-        if parts < *SPLITS.start() || pairs > SPLIT_PAIRS {
-            1
-        } else {
-            parts.min(*SPLITS.end())
-        }
+        if parts < *SPLITS.start() || pairs > SPLIT_PAIRS { 1 } else { parts.min(*SPLITS.end()) }
     }
 
     /// Scratch values of [`Tiles::weight_gradient`].
@@ -102,20 +98,8 @@ impl Tiles {
         v: &mut [f32],
         m: &mut [f32],
     ) {
-        arch.dispatch(InputTransform {
-            tiles: self,
-            x,
-            start,
-            used,
-            v,
-        });
-        arch.dispatch(GradientTransform {
-            tiles: self,
-            dy,
-            start,
-            used,
-            out: m,
-        });
+        arch.dispatch(InputTransform { tiles: self, x, start, used, v });
+        arch.dispatch(GradientTransform { tiles: self, dy, start, used, out: m });
     }
 
     /// The sum over some pictures, by one task.
@@ -163,14 +147,12 @@ impl Tiles {
         for start in (0..tiles).step_by(SHARED_BLOCKS * GRADIENT_TILES) {
             let blocks = (tiles - start).div_ceil(GRADIENT_TILES).min(SHARED_BLOCKS);
             let used = |block: usize| GRADIENT_TILES.min(tiles - start - block * GRADIENT_TILES);
-            v.par_chunks_mut(v_len)
-                .zip(m.par_chunks_mut(m_len))
-                .take(blocks)
-                .enumerate()
-                .for_each(|(b, (v, m))| {
+            v.par_chunks_mut(v_len).zip(m.par_chunks_mut(m_len)).take(blocks).enumerate().for_each(
+                |(b, (v, m))| {
                     let start = start + b * GRADIENT_TILES;
                     self.transform_both(arch, x, dy, start, used(b), v, m);
-                });
+                },
+            );
             let (v, m) = (&*v, &*m);
             let tasks = sum.par_chunks_mut(group * n).enumerate();
             tasks.for_each(|(g, sum)| {
@@ -227,10 +209,7 @@ unsafe impl Sync for Scattered {}
 
 impl Scattered {
     fn new(values: &mut [f32]) -> Self {
-        Scattered {
-            start: values.as_mut_ptr(),
-            len: values.len(),
-        }
+        Scattered { start: values.as_mut_ptr(), len: values.len() }
     }
 
     /// # Safety

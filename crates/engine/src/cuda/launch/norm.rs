@@ -74,9 +74,7 @@ impl Reduction {
     /// or the rows need.
     fn columns(&self, multiprocessors: u32) -> [u32; 2] {
         let [across, down] = COLUMNS_BLOCK;
-        let blocks = self
-            .channels
-            .div_ceil(across * if self.wide { 8 } else { 1 });
+        let blocks = self.channels.div_ceil(across * if self.wide { 8 } else { 1 });
         let most = (BLOCKS_EACH as u32 * multiprocessors / blocks).max(1);
         [blocks, self.rows.div_ceil(down).min(most)]
     }
@@ -109,20 +107,12 @@ pub(in crate::cuda) struct GroupSums {
 impl GroupSums {
     /// Those that a reduction has just made, of this process's rows.
     pub(in crate::cuda) fn of(r: &Reduction, sums: &Sums) -> Self {
-        GroupSums {
-            at: sums.groups,
-            groups: r.groups(),
-            ranks: 1,
-        }
+        GroupSums { at: sums.groups, groups: r.groups(), ranks: 1 }
     }
 
     /// Those of several processes' rows, put together.
     pub(in crate::cuda) fn of_all(at: Pointer, ranks: usize) -> Self {
-        GroupSums {
-            at,
-            groups: 1,
-            ranks: ranks as u32,
-        }
+        GroupSums { at, groups: 1, ranks: ranks as u32 }
     }
 }
 
@@ -276,14 +266,12 @@ impl Kernels {
         let (c, len) = (r.channels, u64::from(r.rows) * u64::from(r.channels));
         if c > MOST_SHARED {
             let functions = [&self.backward_columns_8, &self.backward_columns_1];
-            let arguments = arguments!(
-                g.x, g.y, n, relu, c, add, g.residual, g.dy, g.dgamma, g.dbeta
-            );
+            let arguments =
+                arguments!(g.x, g.y, n, relu, c, add, g.residual, g.dy, g.dgamma, g.dbeta);
             return self.columns(functions, r, &mut { arguments });
         }
-        let arguments = arguments!(
-            g.x, g.y, n, relu, c, len, add, g.residual, g.dy, g.dgamma, g.dbeta
-        );
+        let arguments =
+            arguments!(g.x, g.y, n, relu, c, len, add, g.residual, g.dy, g.dgamma, g.dbeta);
         let (grid, shared) = (self.pairs_of_tiles(len), 4 * SHARED_ROWS as u32 * c);
         let function = &self.backward_values;
         self.launch(function, grid, [BLOCK, 1], shared, &mut { arguments })
@@ -383,20 +371,12 @@ mod tests {
 
     #[test]
     fn a_reduction_covers_every_row_and_channel_once() {
-        for (rows, channels) in [
-            (1, 1),
-            (15, 3),
-            (131_072, 64),
-            (2048, 512),
-            (7, 2048),
-            (100_001, 17),
-        ] {
+        for (rows, channels) in
+            [(1, 1), (15, 3), (131_072, 64), (2048, 512), (7, 2048), (100_001, 17)]
+        {
             let r = Reduction::new(rows, channels);
             let per_thread = if r.wide { 8 } else { 1 };
-            assert!(
-                (r.grid[0] * r.block[0] * per_thread) as usize >= channels,
-                "{r:?}"
-            );
+            assert!((r.grid[0] * r.block[0] * per_thread) as usize >= channels, "{r:?}");
             assert!((r.grid[1] * r.chunk_rows) as usize >= rows, "{r:?}");
             assert!(((r.grid[1] - 1) * r.chunk_rows) < rows as u32, "{r:?}");
             assert_eq!(r.block[0] * r.block[1], REDUCTION_BLOCK, "{r:?}");

@@ -199,15 +199,9 @@ mod tests {
     #[test]
     fn a_cut_covers_every_row_and_channel_once_and_fits() {
         let bf16 = Precision::Bf16;
-        for (rows, channels) in [
-            (1, 8),
-            (131_072, 64),
-            (32_768, 128),
-            (8192, 256),
-            (2048, 512),
-            (513, 32),
-            (128, 4096),
-        ] {
+        for (rows, channels) in
+            [(1, 8), (131_072, 64), (32_768, 128), (8192, 256), (2048, 512), (513, 32), (128, 4096)]
+        {
             let o = OnChip::new(rows, channels, 132, bf16, HOPPER).unwrap();
             assert!(o.grid[0] * o.grid[1] <= 132, "{o:?}");
             assert_eq!(o.grid[0] * o.width, channels as u32, "{o:?}");

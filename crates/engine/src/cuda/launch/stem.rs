@@ -127,16 +127,8 @@ mod tests {
     fn numbers_are_the_kernels() {
         let source = include_str!("../kernels/stem.cu");
         let [out, taps, _] = MATRIX;
-        for (name, value) in [
-            ("OUT", out),
-            ("TAPS", taps),
-            ("TILE", TILE),
-            ("STAGES", STAGES),
-        ] {
-            assert!(
-                source.contains(&format!("#define {name} {value}\n")),
-                "{name}"
-            );
+        for (name, value) in [("OUT", out), ("TAPS", taps), ("TILE", TILE), ("STAGES", STAGES)] {
+            assert!(source.contains(&format!("#define {name} {value}\n")), "{name}");
         }
         assert!(shared_bytes(WIDEST) <= 99 << 10);
     }

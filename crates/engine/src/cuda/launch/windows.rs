@@ -60,16 +60,7 @@ impl Kernels {
         let (pixels, c) = (input.pixels() as u32, input.channels as u32);
         let len = batch * input.channels;
         let n = len as u64;
-        launch!(
-            self.global_average,
-            ones(len)?,
-            [BLOCK, 1],
-            x,
-            pixels,
-            c,
-            n,
-            y
-        )
+        launch!(self.global_average, ones(len)?, [BLOCK, 1], x, pixels, c, n, y)
     }
 
     pub(in crate::cuda) fn global_average_backward(
@@ -83,17 +74,7 @@ impl Kernels {
         let (pixels, c) = (input.pixels() as u32, input.channels as u32);
         let len = batch * input.len();
         let (n, add) = (len as u64, i32::from(accumulate));
-        launch!(
-            self.global_average_backward,
-            eights(len)?,
-            [BLOCK, 1],
-            dy,
-            pixels,
-            c,
-            n,
-            add,
-            dx
-        )
+        launch!(self.global_average_backward, eights(len)?, [BLOCK, 1], dy, pixels, c, n, add, dx)
     }
 
     pub(in crate::cuda) fn upsample(
@@ -177,17 +158,7 @@ impl Kernels {
     ) -> Result<()> {
         let (s, len) = (windows(input, output, window), batch * input.len());
         let (n, add) = (len as u64, i32::from(accumulate));
-        launch!(
-            self.direct_input_gradient,
-            ones(len)?,
-            [BLOCK, 1],
-            w,
-            dy,
-            s,
-            n,
-            add,
-            dx
-        )
+        launch!(self.direct_input_gradient, ones(len)?, [BLOCK, 1], w, dy, s, n, add, dx)
     }
 
     pub(in crate::cuda) fn direct_weight_gradient(
@@ -202,16 +173,7 @@ impl Kernels {
         let [kh, kw] = window.kernel;
         let weights = side_by_side(output.channels * kh * kw * input.channels)?;
         let batch = batch as u32;
-        launch!(
-            self.direct_weight_gradient,
-            [weights, 1],
-            [128, 1],
-            x,
-            dy,
-            s,
-            batch,
-            dw
-        )
+        launch!(self.direct_weight_gradient, [weights, 1], [128, 1], x, dy, s, batch, dw)
     }
 }
 
@@ -230,9 +192,5 @@ fn six(w: Window) -> [u32; 6] {
 }
 
 fn windows(input: Shape, output: Shape, window: Window) -> Windows {
-    Windows {
-        input: three(input),
-        output: three(output),
-        window: six(window),
-    }
+    Windows { input: three(input), output: three(output), window: six(window) }
 }

@@ -18,17 +18,10 @@ fn losses_of_a_step_add_up_and_what_is_not_finite_raises_the_flag() {
     let ring = OnDevice::new(&cuda, &[9.0_f32; 3]);
     let current = OnDevice::new(&cuda, &[1_u64, 0, 7]);
     let flag = OnDevice::new(&cuda, &[0_u32]);
-    let step = StepLoss {
-        sum: sum.at,
-        ring: ring.at,
-        capacity: 3,
-        current: current.at,
-        flag: flag.at,
-    };
+    let step =
+        StepLoss { sum: sum.at, ring: ring.at, capacity: 3, current: current.at, flag: flag.at };
     let add = |from: &OnDevice<f32>, count, weight| {
-        losses
-            .accumulate_loss(cuda.stream(), from.at, count, weight, &step)
-            .unwrap();
+        losses.accumulate_loss(cuda.stream(), from.at, count, weight, &step).unwrap();
     };
     add(&good, 1000, 1.0);
     add(&good, 1000, 0.5);

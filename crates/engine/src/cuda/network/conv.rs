@@ -104,16 +104,12 @@ impl State {
         let y = self.before_norm(layer.i, node);
         let convolution = self.convolution(layer);
         convolution.forward(stream, workspace, [x, w], y)?;
-        let bias = node
-            .bias_parameter()
-            .map_or(0, |b| self.parameters.value(b));
+        let bias = node.bias_parameter().map_or(0, |b| self.parameters.value(b));
         if bias == 0 && residual == 0 && !relu {
             return Ok(());
         }
         let (channels, len) = (node.shape.channels, self.batch() * node.shape.len());
-        stream
-            .kernels
-            .finish(y, bias, residual, relu, channels, len, y)
+        stream.kernels.finish(y, bias, residual, relu, channels, len, y)
     }
 
     fn infer_convolution(&self, layer: &Layer, norm: Option<Norm>, relu: bool) -> Result<()> {
@@ -121,9 +117,7 @@ impl State {
         let w = self.parameters.matrix(node.parameters[0]);
         let convolution = self.convolution(layer);
         convolution.forward(&self.stream, self.workspace(), [e.x, w], e.y)?;
-        let bias = node
-            .bias_parameter()
-            .map_or(0, |b| self.parameters.value(b));
+        let bias = node.bias_parameter().map_or(0, |b| self.parameters.value(b));
         let channels = node.shape.channels;
         let Some(norm) = norm else {
             return match bias != 0 || e.second != 0 || relu {
@@ -141,8 +135,7 @@ impl State {
     fn plain_backward(&self, layer: &Layer, relu: bool) -> Result<()> {
         let e = self.ends(layer);
         if relu {
-            self.kernels()
-                .pass_gradient(e.y, e.dy, false, e.len, e.dy)?;
+            self.kernels().pass_gradient(e.y, e.dy, false, e.len, e.dy)?;
         }
         match self.residual_gradient(layer) {
             (0, _) => Ok(()),
@@ -153,10 +146,9 @@ impl State {
     /// Where the second input's gradient goes, 0 if nobody wants it, and whether it is added.
     pub(super) fn residual_gradient(&self, layer: &Layer) -> (u64, bool) {
         match (layer.second(), self.training.writes[layer.i].get(1)) {
-            (Some(r), Some(write)) if *write != GradientWrite::Skip => (
-                self.gradient(r.index()),
-                *write == GradientWrite::Accumulate,
-            ),
+            (Some(r), Some(write)) if *write != GradientWrite::Skip => {
+                (self.gradient(r.index()), *write == GradientWrite::Accumulate)
+            }
             _ => (0, false),
         }
     }

@@ -65,11 +65,7 @@ impl<'a> GradientSums<'a> {
         // Both are part of what is recorded, whatever of it runs.
         after(&state.side.inner, &state.stream.inner)?;
         after(&carrier.stream, &state.stream.inner)?;
-        Ok(Some(GradientSums {
-            state,
-            carrier,
-            left: state.buckets.iter(),
-        }))
+        Ok(Some(GradientSums { state, carrier, left: state.buckets.iter() }))
     }
 
     /// The pass has come to this layer: what is complete is summed.
@@ -131,11 +127,7 @@ impl State {
         let layers = graph.nodes().iter().enumerate();
         let matrix = |(layer, index): (usize, &usize)| {
             let place = self.parameters.matrix_range(*index)?;
-            Some(Bucket {
-                layer,
-                start: place.start,
-                end: place.end,
-            })
+            Some(Bucket { layer, start: place.start, end: place.end })
         };
         let of = layers.flat_map(|(layer, n)| n.parameters.iter().map(move |i| (layer, i)));
         let mut matrices: Vec<Bucket> = of.filter_map(matrix).collect();
@@ -154,11 +146,7 @@ mod tests {
     #[test]
     fn buckets_cover_all_matrices_from_the_last_to_the_first() {
         let mib = 1 << 20;
-        let matrix = |layer, start, len| Bucket {
-            layer,
-            start,
-            end: start + len,
-        };
+        let matrix = |layer, start, len| Bucket { layer, start, end: start + len };
         let matrices = [
             matrix(1, 0, 100),
             matrix(2, 100, 5 * mib),
@@ -173,22 +161,14 @@ mod tests {
             assert_eq!(cut.last().unwrap().start, 0);
             assert!(cut.windows(2).all(|w| w[1].end == w[0].start), "{cut:?}");
             let last = cut.len() - 1;
-            assert!(
-                cut[..last]
-                    .iter()
-                    .all(|b| (b.end - b.start) * bytes >= BUCKET)
-            );
+            assert!(cut[..last].iter().all(|b| (b.end - b.start) * bytes >= BUCKET));
             for bucket in &cut {
                 let within = |m: &&Bucket| m.start >= bucket.start && m.end <= bucket.end;
                 let layers = matrices.iter().filter(within).map(|m| m.layer);
                 assert_eq!(layers.min(), Some(bucket.layer), "{cut:?}");
             }
         }
-        assert_eq!(
-            buckets(&matrices, 1).len(),
-            3,
-            "9, 3 + 2 + 5, and the first"
-        );
+        assert_eq!(buckets(&matrices, 1).len(), 3, "9, 3 + 2 + 5, and the first");
         assert_eq!(buckets(&[], 4), []);
     }
 }

@@ -11,19 +11,15 @@ impl State {
     pub(super) fn batch_norm_layer(&self, layer: &Layer, norm: Norm) -> Result<()> {
         let e = self.ends(layer);
         match layer.pass {
-            Pass::Forward => self.part(Part::NormForward, || {
-                self.normalise(layer, norm, e.x, 0, false)
-            }),
+            Pass::Forward => {
+                self.part(Part::NormForward, || self.normalise(layer, norm, e.x, 0, false))
+            }
             Pass::Infer(_) => self.infer_norm(layer, norm, [e.x, 0, e.y], false),
             Pass::Backward => {
-                self.part(Part::NormBackward, || {
-                    self.norm_backward(layer, norm, e.x, false)
-                })?;
+                self.part(Part::NormBackward, || self.norm_backward(layer, norm, e.x, false))?;
                 match e.skip {
                     true => Ok(()),
-                    false => self
-                        .kernels()
-                        .pass_gradient(0, e.dy, e.accumulate, e.len, e.dx),
+                    false => self.kernels().pass_gradient(0, e.dy, e.accumulate, e.len, e.dx),
                 }
             }
         }
@@ -39,12 +35,7 @@ impl State {
     ) -> Result<()> {
         let (i, node) = (layer.i, layer.node);
         let (k, t) = (self.kernels(), self.norm_tensors(i, node));
-        let applied = Applied {
-            x: before,
-            residual,
-            relu,
-            y: self.value(i),
-        };
+        let applied = Applied { x: before, residual, relu, y: self.value(i) };
         let synced = self.sync_norm();
         if let (Some(cut), None) = (&self.on_chip[i], &synced) {
             let meeting = self.meeting(i, node, false);
@@ -66,16 +57,8 @@ impl State {
         [x, residual, y]: [u64; 3],
         relu: bool,
     ) -> Result<()> {
-        let applied = Applied {
-            x,
-            residual,
-            relu,
-            y,
-        };
-        let (r, t) = (
-            self.reduction(layer.node),
-            self.norm_tensors(layer.i, layer.node),
-        );
+        let applied = Applied { x, residual, relu, y };
+        let (r, t) = (self.reduction(layer.node), self.norm_tensors(layer.i, layer.node));
         self.kernels().apply(&r, norm, &t, None, &applied)
     }
 
@@ -121,11 +104,7 @@ impl State {
             return k.norm_gradients(&r, norm, &t, GroupSums::of(&r, &s), &gradients);
         };
         let sums = synced.gradients(self, &r, &t, &s, &gradients)?;
-        let values_alone = Gradients {
-            dgamma: 0,
-            dbeta: 0,
-            ..gradients
-        };
+        let values_alone = Gradients { dgamma: 0, dbeta: 0, ..gradients };
         k.norm_gradients(&r, norm, &t, sums, &values_alone)
     }
 }

@@ -8,12 +8,8 @@ use crate::{GradientWrite, Graph, NetworkBackend, Node, Op, Result};
 /// What a pass forwards has.
 pub(super) const FORWARD: [Part; 2] = [Part::Forward, Part::NormForward];
 /// What a pass backwards has, and what both have.
-pub(super) const BACKWARD: [Part; 4] = [
-    Part::NormBackward,
-    Part::InputGradient,
-    Part::WeightGradient,
-    Part::Rest,
-];
+pub(super) const BACKWARD: [Part; 4] =
+    [Part::NormBackward, Part::InputGradient, Part::WeightGradient, Part::Rest];
 
 impl State {
     /// Does the work unless only another part's is wanted.
@@ -65,11 +61,7 @@ impl CudaNetwork {
                     return (0.0, 0.0, 0.0);
                 }
                 let weights = (taps * x.channels * y.channels) as f64;
-                (
-                    2.0 * weights * y.pixels() as f64,
-                    size(x) + size(y),
-                    weights,
-                )
+                (2.0 * weights * y.pixels() as f64, size(x) + size(y), weights)
             }
             Part::NormForward if node.op.norm().is_some() => {
                 (0.0, (3.0 + more(residual)) * size(y), 0.0)

@@ -81,11 +81,7 @@ impl State {
 
     pub(super) fn dropout_layer(&self, layer: &Layer, p: f32) -> Result<()> {
         let (k, e) = (self.kernels(), self.ends(layer));
-        let key = DropoutKey {
-            seed: self.seed,
-            pass: self.pass,
-            layer: layer.i,
-        };
+        let key = DropoutKey { seed: self.seed, pass: self.pass, layer: layer.i };
         let rank = self.carrier.as_ref().map_or(0, |c| c.nccl.rank());
         let draw = (self.step, rank);
         match layer.pass {

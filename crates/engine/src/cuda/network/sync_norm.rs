@@ -23,11 +23,7 @@ impl SyncMemory {
         let norms = graph.nodes().iter().filter(|n| n.op.norm().is_some());
         let most = norms.map(|n| n.shape.channels).max().unwrap_or(0);
         let rows = |rows: usize| cuda.zeros(rows * most, "statistics of all processes");
-        Ok(SyncMemory {
-            own: rows(2)?,
-            all: rows(2 * ranks)?,
-            merged: rows(2)?,
-        })
+        Ok(SyncMemory { own: rows(2)?, all: rows(2 * ranks)?, merged: rows(2)? })
     }
 }
 

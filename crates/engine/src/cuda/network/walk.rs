@@ -60,11 +60,7 @@ impl State {
     }
 
     pub(super) fn walk(&self) -> Walk<'_> {
-        Walk {
-            state: self,
-            beside: SideStream::new(&self.stream, &self.side),
-            sums: None,
-        }
+        Walk { state: self, beside: SideStream::new(&self.stream, &self.side), sums: None }
     }
 
     /// Forwards in training, and the result in f32.
@@ -185,11 +181,7 @@ impl Layers for Walk<'_> {
         match layer.pass {
             Pass::Forward => {
                 if self.state.is_beside(i + 1, graph) {
-                    let next = Layer {
-                        i: i + 1,
-                        node: &graph.nodes()[i + 1],
-                        ..*layer
-                    };
+                    let next = Layer { i: i + 1, node: &graph.nodes()[i + 1], ..*layer };
                     let state = self.state;
                     let workspace = state.workspaces[1].pointer(&state.cuda);
                     self.beside.run(i + 1, |stream| {

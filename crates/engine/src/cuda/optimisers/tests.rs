@@ -89,19 +89,12 @@ fn run(cuda: &Cuda, optimiser: Optimiser, passes: u64, ranges: &[Range<usize>], 
     for number in 0..STEPS {
         let current = OnDevice::new(cuda, &[7_u64, 7, number]);
         let gradients = (0..passes).map(|pass| values(2 + 40 * number + pass));
-        let gradients: Vec<_> = gradients
-            .map(|g| (OnDevice::new(cuda, &g), OnDevice::new(cuda, &bf16(&g))))
-            .collect();
+        let gradients: Vec<_> =
+            gradients.map(|g| (OnDevice::new(cuda, &g), OnDevice::new(cuda, &bf16(&g)))).collect();
         let at: Vec<_> = gradients.iter().map(|(g, n)| [g.at, n.at]).collect();
-        let inputs = StepInputs {
-            rate: rate.at,
-            current: current.at,
-            flag: flag.at,
-        };
+        let inputs = StepInputs { rate: rate.at, current: current.at, flag: flag.at };
         for some in ranges {
-            update
-                .enqueue(cuda.stream(), &inputs, &at, &net.vectors(), some.clone())
-                .unwrap();
+            update.enqueue(cuda.stream(), &inputs, &at, &net.vectors(), some.clone()).unwrap();
         }
         cuda.synchronise().unwrap();
     }
@@ -133,10 +126,8 @@ fn like_the_naive_ones_in_one_range_or_two() {
                 assert_like_naive(&what, &tensors(), &got, &naively(optimiser, passes));
                 if precision == Precision::Bf16 {
                     let copies = net.copies.read(&cuda);
-                    let copies: Vec<f32> = copies
-                        .iter()
-                        .map(|b| f32::from_bits(u32::from(*b) << 16))
-                        .collect();
+                    let copies: Vec<f32> =
+                        copies.iter().map(|b| f32::from_bits(u32::from(*b) << 16)).collect();
                     let close = |(c, w): (&f32, &f32)| (c - w).abs() <= w.abs() / 256.0;
                     assert!(copies.iter().zip(&got[0]).all(close), "{what}: copies");
                 }
@@ -171,14 +162,7 @@ fn moving_average_like_the_naive_one() {
     naive::optimisers::ema(f64::from(0.99_f32), &mut expected, &widen(&values(2)));
     for (flag, expected) in [(0_u32, expected), (1, widen(&values(1)))] {
         let (net, flag) = (Net::new(&cuda), OnDevice::new(&cuda, &[flag]));
-        ema.enqueue(
-            cuda.stream(),
-            [m.at, flag.at],
-            source.at,
-            &net.vectors(),
-            LEN,
-        )
-        .unwrap();
+        ema.enqueue(cuda.stream(), [m.at, flag.at], source.at, &net.vectors(), LEN).unwrap();
         assert_close("target", &net.weights.read(&cuda), &expected, 1e-6);
         let copies = net.copies.read(&cuda);
         let close = |(c, w): (&u16, &f64)| {
@@ -196,20 +180,10 @@ fn the_table_covers_every_tensor_and_parts_cross_none() {
     let numbers = numbers(&all, LEN).unwrap();
     let (parts, starts) = parts(&all);
     for (number, (range, _)) in all.iter().enumerate() {
-        assert!(
-            range
-                .clone()
-                .all(|at| numbers[at / ALIGN] as usize == number)
-        );
+        assert!(range.clone().all(|at| numbers[at / ALIGN] as usize == number));
         let own = &parts[starts[number] as usize..starts[number + 1] as usize];
-        assert!(
-            own.iter()
-                .all(|p| p.tensor as usize == number && p.start % 8 == 0)
-        );
-        assert_eq!(
-            own.iter().map(|p| p.len as usize).sum::<usize>(),
-            range.len()
-        );
+        assert!(own.iter().all(|p| p.tensor as usize == number && p.start % 8 == 0));
+        assert_eq!(own.iter().map(|p| p.len as usize).sum::<usize>(), range.len());
     }
     let crooked = vec![(3..9, ParameterGroup::default())];
     assert!(super::numbers(&crooked, LEN).is_err() && super::numbers(&all, LEN - 1).is_err());

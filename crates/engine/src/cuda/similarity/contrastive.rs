@@ -171,19 +171,12 @@ impl Contrastive {
         let mut launch = stream.launch_builder(&self.kernels[2]);
         launch.arg(&own).arg(&rows).arg(&views).arg(&batch);
         launch.arg(&first).arg(&of_own).arg(&dim);
-        launch
-            .arg(&inverse)
-            .arg(&per_range)
-            .arg(&all_log_sums)
-            .arg(&weighted);
+        launch.arg(&inverse).arg(&per_range).arg(&all_log_sums).arg(&weighted);
         let chunks = grid(s.dim.div_ceil(CHUNK));
         // SAFETY: as above.
         unsafe { launch.launch(shape(chunks, 256, WEIGHTED_SHARED)) }.map_err(failed)?;
 
-        let (len, factor) = (
-            (count * s.dim) as u64,
-            weight / (count as f32 * temperature),
-        );
+        let (len, factor) = ((count * s.dim) as u64, weight / (count as f32 * temperature));
         let mut launch = stream.launch_builder(&self.kernels[3]);
         launch.arg(&weighted).arg(&ranges).arg(&len).arg(&factor);
         launch.arg(&gradient);
@@ -210,14 +203,7 @@ mod tests {
 
     #[test]
     fn a_cut_covers_the_keys_once() {
-        for (n, dim) in [
-            (2, 1),
-            (64, 128),
-            (65, 128),
-            (1024, 128),
-            (8192, 300),
-            (100_000, 32),
-        ] {
+        for (n, dim) in [(2, 1), (64, 128), (65, 128), (1024, 128), (8192, 300), (100_000, 32)] {
             let (per_range, ranges) = cut(132, [n, n], dim);
             let tiles = n.div_ceil(SIDE);
             assert!(per_range * ranges >= tiles && per_range * (ranges - 1) < tiles);
@@ -234,19 +220,12 @@ mod tests {
         let cuda = open();
         let rows = OnDevice::new(&cuda, &uniform(3, 1024 * 128));
         let out = [1024, 1024 * 128].map(|len| unwritten(&cuda, len));
-        let shape = Shape {
-            views: 2,
-            batch: 512,
-            dim: 128,
-            first: 0,
-            own: 512,
-        };
+        let shape = Shape { views: 2, batch: 512, dim: 128, first: 0, own: 512 };
         let loss = Contrastive::new(&cuda, shape, false).unwrap();
         let run = |times: usize| {
             for _ in 0..times {
                 let at = out.each_ref().map(|o| o.at);
-                loss.enqueue(cuda.stream(), None, rows.at, [0.5, 1.0], at)
-                    .unwrap();
+                loss.enqueue(cuda.stream(), None, rows.at, [0.5, 1.0], at).unwrap();
             }
             cuda.synchronise().unwrap();
         };

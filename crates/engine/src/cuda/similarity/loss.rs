@@ -164,12 +164,7 @@ impl SoftmaxKernels {
         let [batch, n, dim, ranges] = [cut.batch, cut.n, cut.dim, cut.ranges].map(|v| v as i32);
         let (inverse, rounded) = (1.0 / temperature, i32::from(cut.bf16));
         let mut launch = stream.launch_builder(&self.merge);
-        launch
-            .arg(&queries)
-            .arg(&keys)
-            .arg(&batch)
-            .arg(&n)
-            .arg(&dim);
+        launch.arg(&queries).arg(&keys).arg(&batch).arg(&n).arg(&dim);
         launch.arg(&inverse).arg(&ranges);
         self.places.iter().for_each(|pointer| {
             launch.arg(pointer);
@@ -178,17 +173,11 @@ impl SoftmaxKernels {
         let count = positives.count as u32;
         let each = i32::from(positives.each);
         launch.arg(&positives.items).arg(&count).arg(&each);
-        launch
-            .arg(&weight)
-            .arg(&rounded)
-            .arg(&losses)
-            .arg(&gradient);
+        launch.arg(&weight).arg(&rounded).arg(&losses).arg(&gradient);
         // SAFETY: as above; the caller's positives lie within the keys.
         let launched =
             unsafe { launch.launch(shape([side_by_side(cut.batch)?, 1, 1], MERGE_THREADS, 0)) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the loss of a batch", e))
+        launched.map(drop).map_err(|e| failed("the loss of a batch", e))
     }
 }
 
@@ -227,9 +216,7 @@ impl SoftmaxKernels {
         // SAFETY: the arguments are those of either kernel, and the memory is as large as the cut
         // says.
         let launched = unsafe { launch.launch(shape(grid, 256, shared)) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the softmax over all keys", e))
+        launched.map(drop).map_err(|e| failed("the softmax over all keys", e))
     }
 
     /// How many ranges there are, whether values are rounded, and where the ranges' maxima, sums

@@ -78,12 +78,7 @@ impl Nearest {
         let blocks = self.count.div_ceil(SIDE) as u32;
 
         let mut launch = stream.launch_builder(&self.kernels[0]);
-        launch
-            .arg(&queries)
-            .arg(&keys)
-            .arg(&count)
-            .arg(&n)
-            .arg(&dim);
+        launch.arg(&queries).arg(&keys).arg(&count).arg(&n).arg(&dim);
         launch.arg(&per_range).arg(&similarities).arg(&found);
         let grid = shape([self.ranges as u32, blocks, 1], 256, SHARED);
         // SAFETY: the arguments are those of the kernel, and the memory is as large as its shape
@@ -91,11 +86,7 @@ impl Nearest {
         unsafe { launch.launch(grid) }.map_err(failed)?;
 
         let mut launch = stream.launch_builder(&self.kernels[1]);
-        launch
-            .arg(&similarities)
-            .arg(&found)
-            .arg(&ranges)
-            .arg(&count);
+        launch.arg(&similarities).arg(&found).arg(&ranges).arg(&count);
         launch.arg(&keys).arg(&dim).arg(&to);
         let blocks = side_by_side((32 * self.count).div_ceil(THREADS))?;
         // SAFETY: as above; a warp a query, and keys that were found are keys there are.

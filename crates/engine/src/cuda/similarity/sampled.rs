@@ -115,11 +115,7 @@ impl SampledRows {
         let [first, n] = [first, n].map(|v| v as u32);
         let mut launch = stream.launch_builder(&self.pack);
         launch.arg(&self.words).arg(&found).arg(&first).arg(&n);
-        launch
-            .arg(&counts)
-            .arg(&picked)
-            .arg(&log_weights)
-            .arg(&here);
+        launch.arg(&counts).arg(&picked).arg(&log_weights).arg(&here);
         // SAFETY: as above.
         unsafe { launch.launch(shape([1, 1, 1], PACK_THREADS, 0)) }.map_err(failed)?;
         let dim = self.dim as i32;

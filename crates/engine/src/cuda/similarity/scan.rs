@@ -80,11 +80,7 @@ pub(in crate::cuda) fn scan(
     let count = rows("queries", queries.1, scan.dim)?;
     let n = rows("keys", keys.1, scan.dim)?;
     let k = scan.k.min(n.saturating_sub(usize::from(scan.same)));
-    let entropies = if scan.entropy_temperature.is_some() {
-        count
-    } else {
-        0
-    };
+    let entropies = if scan.entropy_temperature.is_some() { count } else { 0 };
     let mut result = ScanResult {
         entropy: vec![0.0; entropies],
         log_sum: vec![0.0; entropies],
@@ -128,10 +124,8 @@ impl<'a> Scanner<'a> {
         n: usize,
         scan: &'a Scan,
     ) -> Result<Self> {
-        let (tiles, merge) = (
-            cuda.function("scan", "scan_tiles")?,
-            cuda.function("scan", "scan_merge")?,
-        );
+        let (tiles, merge) =
+            (cuda.function("scan", "scan_tiles")?, cuda.function("scan", "scan_merge")?);
         allow_shared(&tiles, Cut::new(1, 1, 1, PER_ROUND).tiles_shared())?;
         allow_shared(&merge, MOST_MERGED * 8)?;
         Ok(Scanner {
@@ -178,17 +172,10 @@ impl<'a> Scanner<'a> {
         entropy: Option<f32>,
         bounds: Option<&CudaSlice<u64>>,
     ) -> Result<Found> {
-        let lists = if cut.k == 0 {
-            0
-        } else {
-            cut.ranges * cut.rows * cut.capacity
-        };
+        let lists = if cut.k == 0 { 0 } else { cut.ranges * cut.rows * cut.capacity };
         let candidates = self.zeros::<u64>(lists)?;
-        let sums = self.zeros::<f32>(if entropy.is_some() {
-            cut.ranges * cut.rows * 3
-        } else {
-            0
-        })?;
+        let sums =
+            self.zeros::<f32>(if entropy.is_some() { cut.ranges * cut.rows * 3 } else { 0 })?;
         let found = Found {
             indices: self.zeros(cut.rows * cut.k)?,
             similarities: self.zeros(cut.rows * cut.k)?,
@@ -222,17 +209,9 @@ impl<'a> Scanner<'a> {
         let merged = cut.merged();
         let (size, threads) = (int(merged), if merged > 64 { 256 } else { 32 });
         let mut launch = stream.launch_builder(&self.merge);
-        launch
-            .arg(&rows)
-            .arg(&ranges)
-            .arg(&k)
-            .arg(&capacity)
-            .arg(&size);
+        launch.arg(&rows).arg(&ranges).arg(&k).arg(&capacity).arg(&size);
         launch.arg(&candidates).arg(&sums);
-        launch
-            .arg(&found.indices)
-            .arg(&found.similarities)
-            .arg(&found.bounds);
+        launch.arg(&found.indices).arg(&found.similarities).arg(&found.bounds);
         match entropy {
             Some(_) => launch.arg(&found.entropy),
             None => launch.arg(&none),

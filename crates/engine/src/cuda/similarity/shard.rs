@@ -226,9 +226,7 @@ impl ShardSoftmax {
         // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes
         // ask.
         let launched = unsafe { launch.launch(grid) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("positives of several processes", e))
+        launched.map(drop).map_err(|e| failed("positives of several processes", e))
     }
 
     /// The sums over the keys that are here, or over those of the sample that are.
@@ -279,9 +277,7 @@ impl ShardSoftmax {
         // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes
         // ask; positives that are not here are not read.
         let launched = unsafe { launch.launch(grid) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the loss over keys of several processes", e))
+        launched.map(drop).map_err(|e| failed("the loss over keys of several processes", e))
     }
 
     /// From what all parts say to losses, and to this part's share of the gradient in place of the
@@ -306,9 +302,7 @@ impl ShardSoftmax {
         launch.arg(&positives).arg(&means).arg(&losses);
         // SAFETY: as above.
         let launched = unsafe { launch.launch(super::shape([side_by_side(all)?, 1, 1], 128, 0)) };
-        launched
-            .map(drop)
-            .map_err(|e| failed("the loss over keys of several processes", e))
+        launched.map(drop).map_err(|e| failed("the loss over keys of several processes", e))
     }
 }
 

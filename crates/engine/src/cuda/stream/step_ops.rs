@@ -106,9 +106,7 @@ impl GpuStream {
         let batch = similarity::rows("queries", of.queries.len(), of.dim)?;
         let n = similarity::rows("keys", of.keys.len(), of.dim)?;
         let positives: &CudaPositives = of.positives.memory()?;
-        let items = of
-            .items
-            .map(|items| Ok((slice(&cuda, items)?, items.len())));
+        let items = of.items.map(|items| Ok((slice(&cuda, items)?, items.len())));
         let items: Option<(Pointer, usize)> = items.transpose()?;
         let count = items.map_or(of.positives.len(), |(_, len)| len);
         let positives = PositivePointers {
@@ -192,11 +190,7 @@ impl StepOps for GpuStream {
         let batch = items.len();
         let from = slice(&cuda, logits)?;
         let weights = weights.map(|w| slice(&cuda, w)).transpose()?;
-        let words = [
-            slice(&cuda, labels)?,
-            slice(&cuda, items)?,
-            weights.unwrap_or(0),
-        ];
+        let words = [slice(&cuda, labels)?, slice(&cuda, items)?, weights.unwrap_or(0)];
         let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
         let weight = loss.weight;
         let signature = ("cross-entropy", from, words, outputs, weight.to_bits());
@@ -216,10 +210,7 @@ impl StepOps for GpuStream {
     ) -> Result<()> {
         let (cuda, rows) = (&self.cuda, items.len());
         let places = [slice(cuda, from)?, slice(cuda, items)?, slice(cuda, to)?];
-        let cost = Cost {
-            flops: 0.0,
-            bytes: (8 * rows * dim) as f64,
-        };
+        let cost = Cost { flops: 0.0, bytes: (8 * rows * dim) as f64 };
         self.part(Part::Memory, cost, ("gather", places, rows, dim), |s| {
             let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
             losses.gather_rows(stream, places, [rows, dim])
@@ -236,10 +227,7 @@ impl StepOps for GpuStream {
         let values = to.len();
         let pictures = pixels.len() / (size * size * channels);
         let [from, to] = [slice(&self.cuda, pixels)?, slice(&self.cuda, to)?];
-        let cost = Cost {
-            flops: 0.0,
-            bytes: 8.0 * values as f64,
-        };
+        let cost = Cost { flops: 0.0, bytes: 8.0 * values as f64 };
         let shape = [pictures, size, channels].map(|n| n as u32);
         self.part(Part::Rest, cost, ("quarters", from, to, shape), |s| {
             let mut launch = s.stream.inner.launch_builder(&s.kernels.quarters);
@@ -253,9 +241,7 @@ impl StepOps for GpuStream {
             // SAFETY: the arguments are those of the kernel; both buffers cover the pictures, as
             // the caller has checked.
             let launched = unsafe { launch.launch(grid) };
-            launched
-                .map(drop)
-                .map_err(|e| failed("quarters of pictures", e))
+            launched.map(drop).map_err(|e| failed("quarters of pictures", e))
         })
     }
 
@@ -263,11 +249,8 @@ impl StepOps for GpuStream {
         let cuda = self.cuda.clone();
         let shape = [of.views, of.rows.len() / (of.views * of.dim), of.dim];
         let from = slice(&cuda, of.rows)?;
-        let outputs = [
-            slice(&cuda, distances)?,
-            slice(&cuda, loss.rows)?,
-            slice(&cuda, loss.gradient)?,
-        ];
+        let outputs =
+            [slice(&cuda, distances)?, slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
         let numbers = [of.margin, loss.weight];
         let signature = ("counting", from, outputs, shape, numbers.map(f32::to_bits));
         self.part(Part::Loss, Cost::default(), signature, |s| {
@@ -290,13 +273,7 @@ impl StepOps for GpuStream {
         let nccl = self.together.as_ref().map(|t| t.nccl.clone());
         let (rank, ranks) = nccl.as_ref().map_or((0, 1), |n| (n.rank(), n.ranks()));
         let own = n / views;
-        let shape = ViewShape {
-            views,
-            batch: ranks * own,
-            dim,
-            first: rank * own,
-            own,
-        };
+        let shape = ViewShape { views, batch: ranks * own, dim, first: rank * own, own };
         let place = made_for_shape(
             &mut self.contrastive,
             |c| c.fits(shape),
@@ -307,19 +284,11 @@ impl StepOps for GpuStream {
         let weight = loss.weight;
         let numbers = [temperature.to_bits(), weight.to_bits()];
         let signature = ("contrastive", from, outputs, numbers, views, dim);
-        let cost = Cost {
-            flops: 6.0 * (ranks * n * n * dim) as f64,
-            bytes: (4 * ranks * n * dim) as f64,
-        };
+        let cost =
+            Cost { flops: 6.0 * (ranks * n * n * dim) as f64, bytes: (4 * ranks * n * dim) as f64 };
         self.part(Part::Loss, cost, signature, |s| {
             let (loss, stream) = (&s.contrastive[place], &s.stream.inner);
-            loss.enqueue(
-                stream,
-                nccl.as_deref(),
-                from,
-                [temperature, weight],
-                outputs,
-            )
+            loss.enqueue(stream, nccl.as_deref(), from, [temperature, weight], outputs)
         })?;
         self.lose(loss.rows, weight)
     }
@@ -389,11 +358,7 @@ impl StepOps for GpuStream {
             |kept| kept.fits(count, n, dim),
             || Nearest::new(&cuda, count, n, dim),
         )?;
-        let places = [
-            slice(&cuda, queries)?,
-            slice(&cuda, keys)?,
-            slice(&cuda, to)?,
-        ];
+        let places = [slice(&cuda, queries)?, slice(&cuda, keys)?, slice(&cuda, to)?];
         let cost = Cost {
             flops: 2.0 * (count * n * dim) as f64,
             bytes: (4 * (n + 2 * count) * dim) as f64,
@@ -412,10 +377,7 @@ impl StepOps for GpuStream {
         rate: f32,
     ) -> Result<()> {
         let cuda = self.cuda.clone();
-        let (places, count) = (
-            [slice(&cuda, queries)?, slice(&cuda, indices)?],
-            indices.len(),
-        );
+        let (places, count) = ([slice(&cuda, queries)?, slice(&cuda, indices)?], indices.len());
         let here = similarity::rows("keys", keys.len(), dim)?;
         let mut blend = Blend {
             keys: slice(&cuda, keys)?,
@@ -440,17 +402,8 @@ impl StepOps for GpuStream {
             blend.here = shard.first..shard.first + here;
             among = Some((nccl, place));
         }
-        let cost = Cost {
-            flops: 0.0,
-            bytes: (12 * count * dim) as f64,
-        };
-        let signature = (
-            "blend",
-            blend.keys,
-            places,
-            [dim, blend.count],
-            rate.to_bits(),
-        );
+        let cost = Cost { flops: 0.0, bytes: (12 * count * dim) as f64 };
+        let signature = ("blend", blend.keys, places, [dim, blend.count], rate.to_bits());
         self.part(Part::Memory, cost, signature, |s| {
             s.run_beside(|s, side| {
                 if let Some((nccl, place)) = &among {
@@ -464,19 +417,12 @@ impl StepOps for GpuStream {
     fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()> {
         let (len, add) = (to.len() as u64, i32::from(accumulate));
         let [from, to] = [slice(&self.cuda, from)?, slice(&self.cuda, to)?];
-        let cost = Cost {
-            flops: 0.0,
-            bytes: 8.0 * len as f64,
-        };
+        let cost = Cost { flops: 0.0, bytes: 8.0 * len as f64 };
         self.part(Part::Rest, cost, ("add", from, to, len, add), |s| {
             let mut launch = s.stream.inner.launch_builder(&s.kernels.add);
             launch.arg(&from).arg(&len).arg(&add).arg(&to);
             let grid = LaunchConfig {
-                grid_dim: (
-                    side_by_side((len as usize).div_ceil(THREADS as usize))?,
-                    1,
-                    1,
-                ),
+                grid_dim: (side_by_side((len as usize).div_ceil(THREADS as usize))?, 1, 1),
                 ..one_block()
             };
             // SAFETY: the arguments are those of the kernel, and both buffers have as many values.
@@ -518,11 +464,7 @@ impl StepOps for GpuStream {
             launch.arg(&words[0]).arg(&words[1]).arg(&step);
             launch.arg(&len).arg(&to);
             let grid = LaunchConfig {
-                grid_dim: (
-                    side_by_side((len as usize).div_ceil(4 * THREADS as usize))?,
-                    1,
-                    1,
-                ),
+                grid_dim: (side_by_side((len as usize).div_ceil(4 * THREADS as usize))?, 1, 1),
                 ..one_block()
             };
             // SAFETY: the arguments are those of the kernel, and the buffer has so many values.

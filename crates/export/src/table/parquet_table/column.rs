@@ -51,11 +51,7 @@ impl Column {
     }
 
     pub fn lists(path: &'static [&'static str]) -> Self {
-        Column {
-            kind: FLOAT,
-            repetition: Some(Levels::default()),
-            ..Column::texts(path, true)
-        }
+        Column { kind: FLOAT, repetition: Some(Levels::default()), ..Column::texts(path, true) }
     }
 
     pub fn add_text(&mut self, text: Option<&str>) {
@@ -92,11 +88,7 @@ impl Column {
     /// Writes the page. Gives its length, and the `ColumnChunk` that says where it is: `at`.
     pub fn write(&mut self, to: &mut impl Write, at: u64) -> io::Result<(u64, Vec<u8>)> {
         let levels = [&mut self.repetition, &mut self.definition];
-        let levels: Vec<u8> = levels
-            .into_iter()
-            .flatten()
-            .flat_map(Levels::take)
-            .collect();
+        let levels: Vec<u8> = levels.into_iter().flatten().flat_map(Levels::take).collect();
         let header = self.header(levels.len() + self.values.len())?;
         for part in [&header, &levels, &self.values] {
             to.write_all(part)?;

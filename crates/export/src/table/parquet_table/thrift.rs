@@ -110,15 +110,10 @@ mod tests {
         assert_eq!(Struct::new().end(), [0]);
         let numbers = Struct::new().i32(1, -1).i64(3, 150).i32(15, 0);
         assert_eq!(numbers.end(), [0x15, 1, 0x26, 0xac, 0x02, 0xc5, 0, 0]);
-        let inner = Struct::new()
-            .structure(2, Struct::new().i32(1, 1))
-            .i32(3, 2);
+        let inner = Struct::new().structure(2, Struct::new().i32(1, 1)).i32(3, 2);
         assert_eq!(inner.end(), [0x2c, 0x15, 2, 0, 0x15, 4, 0]);
         let lists = Struct::new().enums(1, &[0, 3]).strings(2, &["ab"]);
-        assert_eq!(
-            lists.end(),
-            [0x19, 0x25, 0, 6, 0x19, 0x18, 2, b'a', b'b', 0]
-        );
+        assert_eq!(lists.end(), [0x19, 0x25, 0, 6, 0x19, 0x18, 2, b'a', b'b', 0]);
         let long = Struct::new().structs(1, &vec![vec![0]; 200]).end();
         assert_eq!(long[..4], [0x19, 0xfc, 0xc8, 0x01]);
         assert_eq!(long.len(), 4 + 200 + 1);
@@ -127,10 +122,7 @@ mod tests {
     #[test]
     fn zigzag_reaches_the_ends() {
         let bytes = Struct::new().i64(1, i64::MIN).i64(2, i64::MAX).end();
-        assert_eq!(
-            bytes[1..11],
-            [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]
-        );
+        assert_eq!(bytes[1..11], [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]);
         assert_eq!(bytes[12], 0xfe);
     }
 }
