@@ -99,6 +99,7 @@ const TRAVELLERS: [Architecture; 3] =
     [Architecture::ResNet10, Architecture::ResNet18, Architecture::ResNet50];
 
 #[test]
+#[ignore = "long: needs Python with torch"]
 fn weights_travel_both_ways() {
     let Some(python) = python_with(&["torch", "torchvision", "safetensors"]) else {
         return;

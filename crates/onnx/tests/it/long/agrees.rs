@@ -47,6 +47,7 @@ fn vectors(encoder: &Encoder, pictures: &[u8], one: usize) -> Vec<f32> {
 }
 
 #[test]
+#[ignore = "long: needs Python with torch, timm and ONNX Runtime"]
 fn vectors_are_those_of_onnx_runtime_in_python() {
     let Some(folder) = encoders() else { return };
     let list = std::fs::read_to_string(folder.path().join("list")).unwrap();
