@@ -31,6 +31,7 @@ fn write(folder: &Path, rows: usize, dim: usize) -> PathBuf {
 /// None, one, vectors without values, one value each in two row groups, and as many as a large
 /// folder has.
 #[test]
+#[ignore = "long: needs Python with pyarrow and DuckDB"]
 fn pyarrow_and_duckdb_find_every_value() {
     let Some(python) = python_with(&["pyarrow", "duckdb", "numpy"]) else {
         return;
