@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::{Dataset, Pictures};
 use anchorhood_engine::Device;
-use anchorhood_report::{RunRecord, Summary, report_html};
 use anchorhood_train::{MethodChoice, Preset, RunConfig, RunDir, train};
+
+use crate::{RunRecord, Summary, report_html};
 
 /// Noise, in each picture louder in some colours than in others.
 fn noise() -> Dataset {
