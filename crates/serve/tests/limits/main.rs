@@ -1,18 +1,18 @@
 //! Clients that want more than their share: of memory, of time, of connections, and of what is
 //! another site's.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod slow;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anchorhood_search::{IndexParts, PictureIndex};
-use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
+use anchorhood_serve::ServeOptions;
 use image::RgbImage;
 
-use common::visited;
+use common::{catalog, visited};
 
 const SIDE: usize = 8;
 const KB: usize = 1 << 10;
@@ -31,31 +31,14 @@ const PATHS: [&str; 10] = [
     "/api/outliers",
 ];
 
-/// A server of one picture, whose model answers always the same, for as long as `visit` lasts.
+/// A server of one picture, whose model answers always the same, for as long as `visit` lasts. It
+/// tells the news of a run.
 fn with_server(options: ServeOptions, visit: impl FnOnce(SocketAddr)) {
     let folder = tempfile::tempdir().unwrap();
     RgbImage::new(4, 4).save(folder.path().join("a.png")).unwrap();
-    let parts = IndexParts {
-        folder: folder.path().into(),
-        names: vec!["a.png".into()],
-        classes: vec![None],
-        dim: 2,
-        vectors: vec![1.0, 0.0].into(),
-        ..IndexParts::default()
-    };
-    let index = PictureIndex::from_parts(Path::new("limits.index"), parts).unwrap();
-    let shelf = Catalog::of_index("limits".into(), index, None).unwrap();
-    let (asker, queue) = inference_queue(SIDE);
-    let stop = Stop::default();
-    let options = ServeOptions { port: 0, ..options };
-    let server = Server::bind(&options, shelf, vec![], None, Some(asker), stop.clone()).unwrap();
-    std::thread::scope(|threads| {
-        threads.spawn(move || {
-            let one = |squares: &[u8]| Ok([1.0, 0.0].repeat(squares.len() / (SIDE * SIDE * 3)));
-            queue.answer(4, one, |_| Err("no run".into()))
-        });
-        visited(server, stop, visit);
-    });
+    let shelf = catalog(folder.path(), vec!["a.png".into()], vec![], vec![1.0, 0.0]);
+    let one = |squares: &[u8]| [1.0, 0.0].repeat(squares.len() / (SIDE * SIDE * 3));
+    visited(options, shelf, Some(folder.path()), Some((SIDE, one)), visit);
 }
 
 fn connected(address: SocketAddr) -> TcpStream {
@@ -136,6 +119,21 @@ fn uploads_hold_so_much_together() {
         assert!((1..=5).contains(&refused), "{refused}");
         drop(greedy);
         assert_eq!(uploads(address), 200);
+    });
+}
+
+#[test]
+fn many_at_once_are_all_served() {
+    with_server(ServeOptions::default(), |address| {
+        let ask = || {
+            for _ in 0..30 {
+                assert_eq!(uploads(address), 200);
+                for path in ["/api/search?id=0", "/api/picture/0/small"] {
+                    assert_eq!(asked(&connected(address), "GET", path, "", b"").0, 200, "{path}");
+                }
+            }
+        };
+        std::thread::scope(|threads| (0..8).for_each(|_| drop(threads.spawn(ask))));
     });
 }
 

@@ -4,11 +4,11 @@
 use std::fs::File;
 use std::path::Path;
 
-use anchorhood_search::{IndexParts, PictureIndex};
-use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
+use anchorhood_serve::{Catalog, ServeOptions};
 use image::{ImageFormat, Rgb, RgbImage, imageops};
 
 use crate::clients;
+use crate::common::{catalog, visited};
 
 const SIDE: usize = 8;
 const DIM: usize = 4;
@@ -61,7 +61,7 @@ fn png(picture: &RgbImage) -> Vec<u8> {
 /// Two kinds in sub-folders, the third in an archive.
 fn shelf(folder: &Path) -> Catalog {
     let mut archive = tar::Builder::new(File::create(folder.join("more.tar")).unwrap());
-    let (mut names, mut classes, mut vectors) = (vec![], vec![], vec![]);
+    let (mut names, mut labels, mut vectors) = (vec![], vec![], vec![]);
     for (kind, label) in KINDS.iter().enumerate() {
         std::fs::create_dir_all(folder.join("photos").join(label)).unwrap();
         for number in 0..EACH {
@@ -81,48 +81,28 @@ fn shelf(folder: &Path) -> Catalog {
                 std::fs::write(folder.join(&name), &bytes).unwrap();
             }
             names.push(name);
-            classes.push(Some(label.to_string()));
+            labels.push(label.to_string());
             vectors.extend(vector(kind, number));
         }
     }
     archive.finish().unwrap();
-    let parts = IndexParts {
-        folder: folder.into(),
-        names,
-        classes,
-        dim: DIM,
-        vectors: vectors.into(),
-        ..IndexParts::default()
-    };
-    let index = PictureIndex::from_parts(Path::new("page.index"), parts).unwrap();
-    Catalog::of_index("page".into(), index, None).unwrap()
+    catalog(folder, names, labels, vectors)
 }
 
 #[test]
+#[ignore = "long: a browser"]
 fn a_browser_uses_every_part_of_the_page() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let shelf = shelf(&root);
     let query = root.join("query.png");
     picture(1, 7).save(&query).unwrap();
-    let options = ServeOptions { port: 0, ..ServeOptions::default() };
-    let (asker, queue) = inference_queue(SIDE);
-    let stop = Stop::default();
-    let server = Server::bind(&options, shelf, vec![], None, Some(asker), stop.clone()).unwrap();
-    let address = format!("http://{}", server.address());
-    std::thread::scope(|threads| {
-        threads.spawn(move || {
-            // Whatever is sent is green.
-            let embed = |squares: &[u8]| Ok(vector(1, 7).repeat(squares.len() / (SIDE * SIDE * 3)));
-            queue.answer(4, embed, |_| Err("there is no run".into()));
-        });
-        let serving = threads.spawn(|| server.run());
-        let aside = Path::new(env!("CARGO_TARGET_TMPDIR")).join("views");
+    // Whatever is sent is green.
+    let embed = |squares: &[u8]| vector(1, 7).repeat(squares.len() / (SIDE * SIDE * 3));
+    let aside = Path::new(env!("CARGO_TARGET_TMPDIR")).join("views");
+    visited(ServeOptions::default(), shelf, None, Some((SIDE, embed)), |address| {
+        let address = format!("http://{address}");
         let args = [Path::new(&address), &query, &root, &aside];
-        let walked =
-            std::panic::catch_unwind(|| clients::python("page.py", &["playwright"], &args));
-        stop.now();
-        serving.join().unwrap().unwrap();
-        let _skipped_or_done = walked.unwrap_or_else(|why| std::panic::resume_unwind(why));
+        let _skipped_or_done = clients::python("page.py", &["playwright"], &args);
     });
 }

@@ -1,43 +1,22 @@
 //! Clients that take their time: a header that does not come to its end loses its connection, and
 //! nobody else notices.
 
-mod common;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anchorhood_search::{IndexParts, PictureIndex};
-use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
+use anchorhood_serve::ServeOptions;
 
-use common::visited;
+use crate::answer;
 
 const LIMIT: Duration = Duration::from_millis(600);
 /// Long past the limit, and still no patience for a test.
 const PAST: Duration = Duration::from_millis(2000);
 const WHOLE: &str = "GET /api/run HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-fn shelf() -> Catalog {
-    let parts = IndexParts {
-        names: vec!["a.png".into(), "b.png".into()],
-        classes: vec![None; 2],
-        dim: 2,
-        vectors: vec![1.0, 0.0, 0.0, 1.0].into(),
-        ..IndexParts::default()
-    };
-    let index = PictureIndex::from_parts(Path::new("slow.index"), parts).unwrap();
-    Catalog::of_index("slow".into(), index, None).unwrap()
-}
-
 /// A server that is in a hurry, for as long as `visit` lasts.
 fn with_server(visit: impl FnOnce(SocketAddr)) {
-    let run = tempfile::tempdir().unwrap();
-    let options = ServeOptions { port: 0, longest_header: LIMIT, ..ServeOptions::default() };
-    let (asker, _queue) = inference_queue(8);
-    let (stop, folder) = (Stop::default(), Some(run.path().to_path_buf()));
-    let server = Server::bind(&options, shelf(), vec![], folder, Some(asker), stop.clone());
-    visited(server.unwrap(), stop, visit);
+    crate::with_server(ServeOptions { longest_header: LIMIT, ..ServeOptions::default() }, visit);
 }
 
 fn connected(address: SocketAddr, first: &str) -> TcpStream {
@@ -55,18 +34,6 @@ fn rest(mut stream: &TcpStream) -> String {
         // So a close looks when bytes were still on their way to it.
         Err(e) if e.kind() == ErrorKind::ConnectionReset => {}
         Err(e) => panic!("the connection is still open: {e}"),
-    }
-    String::from_utf8(said).unwrap()
-}
-
-/// The next bytes, up to the end of an answer's header.
-fn header(mut stream: &TcpStream) -> String {
-    let mut said = vec![];
-    let mut byte = [0];
-    while !said.ends_with(b"\r\n\r\n") {
-        let read = stream.read(&mut byte).expect("an answer comes");
-        assert_eq!(read, 1, "{:?}", String::from_utf8_lossy(&said));
-        said.push(byte[0]);
     }
     String::from_utf8(said).unwrap()
 }
@@ -101,19 +68,18 @@ fn whoever_has_asked_is_not_hurried() {
         let news = connected(address, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let upload = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\n";
         let upload = connected(address, upload);
-        assert!(header(&news).contains("text/event-stream"));
+        assert!(answer(&news).1.contains("text/event-stream"));
         for _ in 0..8 {
             std::thread::sleep(LIMIT / 4);
             (&kept).write_all(WHOLE.as_bytes()).unwrap();
-            let answer = header(&kept);
-            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-            let length = answer.split("content-length: ").nth(1).unwrap();
-            let length = length.split("\r\n").next().unwrap().parse().unwrap();
+            let (code, header) = answer(&kept);
+            assert_eq!(code, 200, "{header}");
+            let length = header.split("content-length: ").nth(1).unwrap();
+            let length = length.lines().next().unwrap().parse().unwrap();
             (&kept).read_exact(&mut vec![0; length]).unwrap();
             (&upload).write_all(b"x").unwrap();
         }
-        let refused = header(&upload);
-        assert!(refused.starts_with("HTTP/1.1 415"), "{refused}");
+        assert_eq!(answer(&upload).0, 415);
         // It has said what there was at the beginning, and is open still.
         news.set_nonblocking(true).unwrap();
         let mut said = vec![];

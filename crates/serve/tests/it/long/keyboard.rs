@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use anchorhood_search::{IndexParts, PictureIndex};
-use anchorhood_serve::{Catalog, ServeOptions, Server, Stop};
+use anchorhood_serve::{Catalog, ServeOptions};
 use image::{Rgb, RgbImage};
 
 use crate::clients;
+use crate::common::{catalog, visited};
 
 const PICTURES: usize = 90;
 const DIM: usize = 6;
@@ -30,40 +30,29 @@ fn shelf(folder: &Path, labelled: bool) -> Catalog {
         let length = vector.iter().map(|v| v * v).sum::<f32>().sqrt();
         vectors.extend(vector.map(|v| v / length));
     }
-    let class = |i| labelled.then(|| KINDS[kind(i)].to_string());
-    let parts = IndexParts {
-        folder: folder.into(),
-        names,
-        classes: (0..PICTURES).map(class).collect(),
-        dim: DIM,
-        vectors: vectors.into(),
-        ..IndexParts::default()
-    };
-    let index = PictureIndex::from_parts(Path::new("map.index"), parts).unwrap();
-    Catalog::of_index("map".into(), index, None).unwrap()
+    let labels = (0..PICTURES).filter(|_| labelled).map(|i| KINDS[kind(i)].into());
+    catalog(folder, names, labels.collect(), vectors)
 }
 
 fn walk(labelled: bool, name: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let options = ServeOptions { port: 0, ..ServeOptions::default() };
     let shelf = shelf(folder.path(), labelled);
-    let stop = Stop::default();
-    let server = Server::bind(&options, shelf, vec![], None, None, stop.clone()).unwrap();
-    let address = format!("http://{}", server.address());
-    let serving = std::thread::spawn(|| server.run());
     let aside = Path::new(env!("CARGO_TARGET_TMPDIR")).join("map");
-    let args = [Path::new(&address), &aside, Path::new(name)];
-    let _skipped_or_done = clients::python("keyboard.py", &["playwright"], &args);
-    stop.now();
-    serving.join().unwrap().unwrap();
+    visited(ServeOptions::default(), shelf, None, None, |address| {
+        let address = format!("http://{address}");
+        let args = [Path::new(&address), &aside, Path::new(name)];
+        let _skipped_or_done = clients::python("keyboard.py", &["playwright"], &args);
+    });
 }
 
 #[test]
+#[ignore = "long: a browser"]
 fn dots_of_labelled_pictures() {
     walk(true, "dots");
 }
 
 #[test]
+#[ignore = "long: a browser"]
 fn pictures_without_labels() {
     walk(false, "pictures");
 }
