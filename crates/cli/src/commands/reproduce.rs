@@ -1,8 +1,6 @@
 //! `anchorhood reproduce`: the paper's tables and figures, each by one command, ours beside the
 //! paper's.
 
-mod watch;
-
 use std::path::PathBuf;
 
 use anchorhood::files::{Disk, FileSystem};
@@ -11,14 +9,13 @@ use anchorhood::reproduce::{
 };
 use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
 use clap::Parser;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::args::device;
-use crate::commands::train::stop_on_interrupt;
-use crate::terminal::advice::sentence;
+use crate::args::{device, one_of};
+use crate::commands::train::{SAVING, Viewer};
+use crate::terminal::draw::{Drawer, Style};
 use crate::terminal::failure::Failure;
+use crate::terminal::interrupt::stop_when_interrupted;
 use crate::terminal::output;
-use watch::Watcher;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -42,7 +39,7 @@ pub struct ReproduceArgs {
     pub list: bool,
     /// How large: smoke (a minute on a CPU, on drawn shapes), short (minutes on a GPU, a tenth of
     /// the epochs) or paper.
-    #[arg(long, default_value = "short", value_parser = PossibleValuesParser::new(["smoke", "short", "paper"]).map(|s| scale(&s)))]
+    #[arg(long, default_value = "short", value_parser = one_of::<Scale>(&["smoke", "short", "paper"]))]
     pub scale: Scale,
     /// Where data sets lie [default: as for `train`, ./data].
     #[arg(long, value_name = "FOLDER")]
@@ -60,7 +57,7 @@ pub struct ReproduceArgs {
     #[arg(long, default_value = "auto")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
-    #[arg(long, value_parser = PossibleValuesParser::new(["bf16", "tf32", "f32"]).map(|s| crate::args::precision(&s)))]
+    #[arg(long, value_parser = one_of::<PrecisionChoice>(PrecisionChoice::NAMES))]
     pub precision: Option<PrecisionChoice>,
     /// Threads; 0 for one a core.
     #[arg(long, default_value_t = 0)]
@@ -70,11 +67,6 @@ pub struct ReproduceArgs {
     pub quiet: bool,
 }
 
-fn scale(name: &str) -> Scale {
-    name.parse().expect("one of the possible values")
-}
-
-/// Runs the command.
 pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     if args.list {
         return list();
@@ -104,19 +96,33 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         let place = args.output.display();
         Failure::failed(format!("{place}: cannot write there: {e}; give another folder with -o"))
     })?;
-    let stop = stop_on_interrupt()?;
-    let mut watcher = Watcher::new(args.quiet);
+    let stop = stop_when_interrupted(Some(SAVING))?;
+    let style = if args.quiet { Style::Quiet } else { Style::Brief };
+    let mut drawer = Drawer::new(style, stop.clone());
     let device = device::open(&machine)?;
     let seeds: Vec<u64> = (0..args.seeds).collect();
     let done = wanted.iter().try_for_each(|experiment| {
-        let mut tell = |told: Told| watcher.tell(told);
+        let mut tell = |told: Told| show(&mut drawer, told);
         let mut lab = Lab::new(&device, &place, &machine, &mut tell, &stop);
         let results = lab.carry_out(experiment, &seeds, &args.only).map_err(failure);
-        watcher.clear();
+        drawer.clear();
         publish(&place, experiment, &results?)
     });
-    watcher.finish();
+    drawer.finish();
     done
+}
+
+/// Shows what several runs are doing.
+pub fn show(drawer: &mut Drawer, told: Told) {
+    match told {
+        Told::Experiment(e) => drawer.note(&format!("{}: {} ({})", e.name, e.title, e.place)),
+        Told::Training(name) => drawer.note(&format!("  {name}")),
+        Told::Trained { .. } => {}
+        Told::Event(event) => drawer.event(event),
+        Told::Step { what, done, total } => drawer.step(what.into(), done, total, None),
+        Told::Strip { file, shows } => drawer.note(&format!("  {file}: {shows}")),
+        Told::LeftOut { row, why } => drawer.note(&format!("  {row}: left out: {why}")),
+    }
 }
 
 fn list() -> Result<(), Failure> {
@@ -153,7 +159,6 @@ pub fn failure(error: ReproduceError) -> Failure {
             eprintln!("stopped and saved; the same command goes on");
             Failure::interrupted()
         }
-        error if error.is_usage() => Failure::usage(sentence(&error)),
-        error => Failure::failed(sentence(&error)),
+        error => Failure::of(error.is_usage(), &error),
     }
 }

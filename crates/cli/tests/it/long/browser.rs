@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use anchorhood_testing::variable;
 
 use crate::clients;
-use crate::folders::trained;
-use crate::serve::served::{Served, indexed};
+use crate::common::trained;
+use crate::search::indexed;
+use crate::serve::served::Served;
 
 fn walk(served: &Served, query: &Path, to: &Path, name: &str) {
     let args = [Path::new(&served.address), query, to, Path::new(name)];
@@ -20,15 +21,17 @@ fn aside() -> PathBuf {
 }
 
 #[test]
+#[ignore = "long: needs a browser"]
 fn a_browser_walks_through_an_index() {
-    let sandbox = indexed();
-    let served = Served::start(&sandbox, &["my.index"]);
+    let sandbox = indexed("");
+    let served = Served::start(&sandbox, &["p.index"]);
     walk(&served, &sandbox.path("pictures/3.png"), &aside(), "index");
 }
 
 #[test]
+#[ignore = "long: needs a browser"]
 fn a_browser_walks_through_a_run() {
-    let sandbox = trained(&[]);
+    let sandbox = trained("");
     let served = Served::start(&sandbox, &["a"]);
     let query = sandbox.path("query.png");
     crate::folders::picture(5).save(&query).unwrap();
@@ -36,6 +39,15 @@ fn a_browser_walks_through_a_run() {
 }
 
 #[test]
+#[ignore = "long: needs a browser"]
+fn the_report_is_a_page() {
+    let sandbox = trained("");
+    let report = sandbox.path("runs/a/report.html");
+    let _skipped_or_done = clients::python("report.py", &["playwright"], &[&report, &aside()]);
+}
+
+#[test]
+#[ignore = "long: needs a browser"]
 fn pictures_for_the_documents() {
     let Some(tour) = variable("ANCHORHOOD_TOUR", "the folder of a tour") else {
         return;
