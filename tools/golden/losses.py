@@ -6,12 +6,12 @@ usage: losses.py            (needs: pip install torch)
 
 Each case has its inputs (f32), and in f64 the loss of each row and the gradient of weight * mean(losses). The contrastive
 loss is written as SimCLR has it: cross-entropy over all other rows, the mean of it over the other views of a picture.
-Read by crates/engine/tests/it/losses.rs.
+Read by crates/engine/tests/it/losses.rs and rows.rs.
 
 similarity.json, computed in f64 from f32 inputs. Loss: mean over the batch of -log(sum of p over each query's positives),
 p = softmax(queries keys^T / temperature). Memory: the rows after m = normalise((1 - rate) m + rate x). Discovery: the
 entropy of softmax(keys keys^T / temperature), self included, and the top-k with self left out. Read by
-crates/engine/tests/it/similarity_golden.rs.
+crates/engine/tests/it/losses.rs and similarity.rs.
 """
 import json
 from pathlib import Path

@@ -60,14 +60,8 @@
 //! use anchorhood::search::Model;
 //!
 //! # let place = tempfile::tempdir()?;
-//! # let mut config = anchorhood::train::Preset::Quick.config("mine");
-//! # (config.network.width, config.training.epochs, config.training.rounds) = (2, 1, 0);
-//! # let bytes = (0..8 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect();
-//! # let data = anchorhood::data::Dataset::new("mine", anchorhood::data::Pictures::new(16, 16, bytes)?);
-//! # let config = config.fitted(&data)?;
-//! # let mut made = anchorhood::train::RunDir::create(place.path(), "first", &config)?;
-//! # anchorhood::train::train(&Device::cpu(1), &mut made, &data, &mut |_| {}, &false.into())?;
-//! # let run = made.path();
+//! # let run = &place.path().join("model.safetensors");
+//! # anchorhood::search::fuzzing::small_model().save(run)?;
 //! let model = Model::load(run)?; // a run's folder, or a checkpoint
 //! let pictures = Pictures::new(48, 64, vec![0; 10 * 48 * 64 * 3])?; // any size: the model's own is cut out
 //! let vectors = model.embed(&Device::cpu(2), &pictures)?;
@@ -83,14 +77,8 @@
 //! use anchorhood::search::{Model, PictureIndex};
 //!
 //! # let place = tempfile::tempdir()?;
-//! # let mut config = anchorhood::train::Preset::Quick.config("mine");
-//! # (config.network.width, config.training.epochs, config.training.rounds) = (2, 1, 0);
-//! # let bytes = (0..8 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect();
-//! # let data = anchorhood::data::Dataset::new("mine", anchorhood::data::Pictures::new(16, 16, bytes)?);
-//! # let config = config.fitted(&data)?;
-//! # let mut made = anchorhood::train::RunDir::create(place.path(), "first", &config)?;
-//! # anchorhood::train::train(&Device::cpu(1), &mut made, &data, &mut |_| {}, &false.into())?;
-//! # let run = made.path();
+//! # let run = &place.path().join("model.safetensors");
+//! # anchorhood::search::fuzzing::small_model().save(run)?;
 //! # let (folder, file) = (place.path().join("pictures"), place.path().join("pictures.index"));
 //! # std::fs::create_dir(&folder)?;
 //! # for (name, grey) in [("a", 0), ("b", 120), ("c", 255)] {
@@ -110,8 +98,9 @@
 //! ```
 //!
 //! Whole programs are in `examples/`: `cargo run --release -p anchorhood --example train_own_data`,
-//! then `load_and_embed` and `search`. On an NVIDIA GPU, `Device::cuda` takes the place of
-//! `Device::cpu` everywhere.
+//! then `load_and_embed` and `search`; `and` is the paper's method in one file, written on the
+//! engine's operations. On an NVIDIA GPU, `Device::cuda` takes the place of `Device::cpu`
+//! everywhere.
 
 #![forbid(unsafe_code)]
 

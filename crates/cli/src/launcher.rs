@@ -16,11 +16,8 @@ use crate::terminal::failure::Failure;
 /// Starts as many processes as a command is to have and waits for them; nothing is done where it is
 /// one, or one of several already.
 pub fn start_several(command: &Command, words: &[OsString]) -> Option<Result<(), Failure>> {
-    match wanted(command) {
-        Ok(None) => None,
-        Ok(Some(count)) => Some(start(count, words)),
-        Err(failure) => Some(Err(failure)),
-    }
+    let count = wanted(command).transpose()?;
+    Some(count.and_then(|count| start(count, words)))
 }
 
 /// How many processes are to be started.

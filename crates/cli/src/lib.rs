@@ -49,7 +49,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         }
     };
     let started = launcher::start_several(&args.command, &words);
-    match started.unwrap_or_else(|| command(args.command)) {
+    match started.unwrap_or_else(|| command(args.command, &words)) {
         Ok(()) => 0,
         Err(failure) => {
             if let Some(message) = &failure.message {
@@ -103,10 +103,11 @@ fn refused(error: clap::Error) -> Failure {
     Failure::usage(sentence.trim_start_matches("error: "))
 }
 
-fn command(command: Command) -> Result<(), Failure> {
+fn command(command: Command, words: &[OsString]) -> Result<(), Failure> {
     use commands::*;
-    if let Some(name) = for_one_process(&command) {
-        args::ranks::refuse_several(name)?;
+    if is_for_one_process(&command) {
+        // The program itself takes no flags that a command can follow.
+        args::ranks::refuse_several(&words[1].to_string_lossy())?;
     }
     match command {
         Command::Train(args) => train::run(&args),
@@ -134,35 +135,14 @@ fn command(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// What a command is called that several processes started together would only do over and over.
-fn for_one_process(command: &Command) -> Option<&'static str> {
-    Some(match command {
+/// Whether several processes started together would only do it over and over.
+fn is_for_one_process(command: &Command) -> bool {
+    match command {
         // They do it together, or it is no work.
-        Command::Train(_) | Command::Info(_) | Command::Completions(_) | Command::Man(_) => {
-            return None;
-        }
-        Command::Evaluate(_) => "evaluate",
-        Command::Attention(_) => "attention",
+        Command::Train(_) | Command::Info(_) | Command::Completions(_) | Command::Man(_) => false,
         // Each process its own part.
-        Command::Embed(args) if args.shard.is_some() => return None,
-        Command::Embed(_) => "embed",
-        Command::Index(_) => "index",
-        Command::Neighbours(_) => "neighbours",
-        Command::Duplicates(_) => "duplicates",
-        Command::Select(_) => "select",
-        Command::Outliers(_) => "outliers",
-        Command::Cluster(_) => "cluster",
-        Command::Classify(_) => "classify",
-        Command::Export(_) => "export",
-        Command::Report(_) => "report",
-        Command::Compare(_) => "compare",
-        Command::Reproduce(_) => "reproduce",
-        Command::Serve(_) => "serve",
-        Command::Model(_) => "model",
-        Command::Bench(args) => match args.what {
-            Bench::Discover(_) => return None,
-            Bench::Step(_) => "bench",
-        },
-        Command::Data(_) => "data",
-    })
+        Command::Embed(args) => args.shard.is_none(),
+        Command::Bench(args) => matches!(args.what, Bench::Step(_)),
+        _ => true,
+    }
 }

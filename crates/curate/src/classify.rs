@@ -14,21 +14,8 @@ use crate::CurateError;
 /// Of the pictures to choose the next label from, so many for each that is wanted are looked at.
 const CONSIDERED: usize = 20;
 
-/// How the vote is held.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VoteOptions {
-    /// How many labelled pictures vote on each picture.
-    pub k: usize,
-    /// τ of the weights.
-    pub temperature: f32,
-}
-
-impl Default for VoteOptions {
-    /// Ten neighbours, since there are few; the paper's τ = 0.07.
-    fn default() -> Self {
-        VoteOptions { k: 10, temperature: 0.07 }
-    }
-}
+/// τ of the weights, as in the paper.
+const TEMPERATURE: f32 = 0.07;
 
 /// What a picture is held to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,22 +30,22 @@ pub struct Guess {
     pub nearest: f32,
 }
 
-/// Guesses the class of every vector, from those that are labelled: `labels` has a class for each
-/// of them. Labelled pictures do not vote on themselves.
+/// Guesses the class of every vector by the votes of the `k` nearest of those that are labelled:
+/// `labels` has a class for each of them. Labelled pictures do not vote on themselves.
 pub fn classify(
     device: &Device,
     vectors: &[f32],
     dim: usize,
     labels: &[Option<u32>],
-    options: &VoteOptions,
+    k: usize,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<Guess>, CurateError> {
     let everybody: Vec<usize> = (0..labels.len()).collect();
     let guess = |_: usize, votes: &[f64], nearest: f32| guess(votes, nearest);
-    votes_on(device, vectors, dim, labels, &everybody, options, progress, &guess)
+    votes_on(device, vectors, dim, labels, &everybody, k, progress, &guess)
 }
 
-/// Asks the nearest labelled pictures about each of `asked`; `make` is given the number of the
+/// Asks the `k` nearest labelled pictures about each of `asked`; `make` is given the number of the
 /// picture, each class's share of the votes, and the similarity to the nearest labelled picture.
 pub(crate) fn votes_on<T: Send>(
     device: &Device,
@@ -66,7 +53,7 @@ pub(crate) fn votes_on<T: Send>(
     dim: usize,
     labels: &[Option<u32>],
     asked: &[usize],
-    options: &VoteOptions,
+    k: usize,
     progress: &(dyn Fn(usize) + Sync),
     make: &(dyn Fn(usize, &[f64], f32) -> T + Sync),
 ) -> Result<Vec<T>, CurateError> {
@@ -79,11 +66,8 @@ pub(crate) fn votes_on<T: Send>(
             if labelled.len() == 1 { "" } else { "s" }
         )));
     }
-    if options.k == 0 || !(options.temperature > 0.0 && options.temperature.is_finite()) {
-        return Err(CurateError::Impossible(format!(
-            "a vote of k = {} with temperature {} cannot be; both must be above 0",
-            options.k, options.temperature
-        )));
+    if k == 0 {
+        return Err(CurateError::Impossible("a vote takes a k of at least 1".into()));
     }
     let rows = |of: &[usize]| -> Vec<f32> {
         let rows = of.iter().map(|i| &vectors[i * dim..][..dim]);
@@ -92,7 +76,7 @@ pub(crate) fn votes_on<T: Send>(
     let scan = Scan {
         dim,
         entropy_temperature: None,
-        k: (options.k + 1).min(labelled.len()), // one more, for those that find themselves
+        k: (k + 1).min(labelled.len()), // one more, for those that find themselves
         same: false,
     };
     let queries = match asked.len() == labels.len() {
@@ -105,21 +89,21 @@ pub(crate) fn votes_on<T: Send>(
         let i = asked[at];
         let voters = found.of(at).iter().zip(found.similarities_of(at));
         let voters = voters.map(|(key, similarity)| (labelled[*key as usize], *similarity));
-        let voters = voters.filter(|(voter, _)| *voter != i).take(options.k);
+        let voters = voters.filter(|(voter, _)| *voter != i).take(k);
         let voters: Vec<(u32, f32)> =
             voters.filter_map(|(voter, similarity)| Some((labels[voter]?, similarity))).collect();
         let nearest = voters.first().map_or(0.0, |v| v.1);
-        make(i, &shares(&voters, nearest, classes, options.temperature), nearest)
+        make(i, &shares(&voters, nearest, classes), nearest)
     };
     Ok((0..asked.len()).into_par_iter().map(ask).collect())
 }
 
 /// Each class's share of the votes.
-fn shares(voters: &[(u32, f32)], nearest: f32, classes: usize, temperature: f32) -> Vec<f64> {
+fn shares(voters: &[(u32, f32)], nearest: f32, classes: usize) -> Vec<f64> {
     let mut votes = vec![0.0_f64; classes];
     for (class, similarity) in voters {
         // Relative to the nearest: the shares are the same, and nothing overflows.
-        votes[*class as usize] += f64::from((similarity - nearest) / temperature).exp();
+        votes[*class as usize] += f64::from((similarity - nearest) / TEMPERATURE).exp();
     }
     let total: f64 = votes.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     votes.iter_mut().for_each(|v| *v /= total);
@@ -193,9 +177,7 @@ mod tests {
     fn labels_spread_to_what_is_near() {
         let vectors = at(&[0.0, 0.1, 0.2, 1.5, 1.6, 1.4, 0.75]);
         let labels = [Some(0), Some(0), None, Some(1), Some(1), None, None];
-        let device = Device::cpu(1);
-        let guesses = classify(&device, &vectors, 2, &labels, &VoteOptions::default(), &|_| {});
-        let guesses = guesses.unwrap();
+        let guesses = classify(&Device::cpu(1), &vectors, 2, &labels, 10, &|_| {}).unwrap();
         let classes: Vec<u32> = guesses.iter().map(|g| g.class).collect();
         assert_eq!(classes[..6], [0, 0, 0, 1, 1, 1]);
         assert!(guesses[2].confidence > 0.99 && guesses[6].confidence < 0.9);
@@ -210,8 +192,7 @@ mod tests {
     fn nobody_votes_on_himself() {
         let vectors = at(&[0.0, 0.01, 0.02, 2.0]);
         let labels = [Some(0), Some(1), Some(0), Some(1)];
-        let options = VoteOptions { k: 2, ..VoteOptions::default() };
-        let guesses = classify(&Device::cpu(1), &vectors, 2, &labels, &options, &|_| {}).unwrap();
+        let guesses = classify(&Device::cpu(1), &vectors, 2, &labels, 2, &|_| {}).unwrap();
         assert_eq!(guesses[1].class, 0);
         assert_eq!(leave_one_out(&labels, &guesses), 0.0);
     }
@@ -221,23 +202,17 @@ mod tests {
     fn the_next_are_unlike_each_other() {
         let vectors = at(&[0.0, 3.0, 1.5, 1.5, 1.5, -1.6]);
         let labels = [Some(0), Some(1), None, None, None, None];
-        let device = Device::cpu(1);
-        let guesses = classify(&device, &vectors, 2, &labels, &VoteOptions::default(), &|_| {});
+        let guesses = classify(&Device::cpu(1), &vectors, 2, &labels, 10, &|_| {});
         let next = label_next(&vectors, 2, &labels, &guesses.unwrap(), 2);
         assert!(next.contains(&5), "{next:?}");
     }
 
     #[test]
     fn one_label_is_not_enough() {
-        let labels = [Some(0), None];
-        let error = classify(
-            &Device::cpu(1),
-            &at(&[0.0, 1.0]),
-            2,
-            &labels,
-            &VoteOptions::default(),
-            &|_| {},
-        );
-        assert!(error.unwrap_err().to_string().contains("at least 2"));
+        let refused = |labels: [Option<u32>; 2], k| {
+            let error = classify(&Device::cpu(1), &at(&[0.0, 1.0]), 2, &labels, k, &|_| {});
+            error.unwrap_err().is_usage()
+        };
+        assert!(refused([Some(0), None], 10) && refused([Some(0), Some(1)], 0));
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn nearest_among(
 }
 
 /// The first `k` by similarity, then index.
-fn best_of(hits: impl Iterator<Item = Hit>, k: usize) -> Vec<Hit> {
+pub(crate) fn best_of(hits: impl Iterator<Item = Hit>, k: usize) -> Vec<Hit> {
     let mut best: Vec<Hit> = Vec::with_capacity(2 * k + 1);
     let mut least = f32::NEG_INFINITY;
     for hit in hits {

@@ -38,7 +38,7 @@ mod unit;
 mod wrong_labels;
 
 pub use appearance::Appearance;
-pub use classify::{Guess, VoteOptions, classify, label_next, leave_one_out};
+pub use classify::{Guess, classify, label_next, leave_one_out};
 pub use clusters::{Cluster, GraphOptions, graph_clusters, kmeans_clusters};
 pub use duplicates::{
     Compared, CopyKind, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates,
@@ -47,9 +47,8 @@ pub use duplicates::{
 pub use each::each;
 pub use error::CurateError;
 pub use exact::{Hit, nearest, nearest_where};
-pub use graph::components;
-pub use ivf::{Recall, measure_recall, nearest_in_lists};
-pub use logistic::{LogisticOptions, classify_logistic};
+pub use ivf::{measure_recall, nearest_in_lists};
+pub use logistic::classify_logistic;
 pub use outliers::outlier_scores;
 pub use select::{Chosen, select};
 pub use unit::{extend_unit, first_not_unit};

@@ -11,8 +11,10 @@
 
 use rayon::prelude::*;
 
-use crate::{CurateError, Guess};
+use crate::Guess;
 
+/// How much a labelled picture counts against the penalty: higher fits the labels closer.
+const C: f64 = 1.0;
 /// Mean squared length of a vector as the regression sees it.
 const SQUARE: f64 = 10.0;
 /// Steps, at most.
@@ -27,19 +29,6 @@ const ABOVE: f64 = 1.2;
 /// Rows a thread works through before it takes more; fixed, so that sums do not depend on threads.
 const BLOCK: usize = 64;
 
-/// How much a labelled picture counts against the penalty.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LogisticOptions {
-    /// C: higher fits the labels closer.
-    pub c: f64,
-}
-
-impl Default for LogisticOptions {
-    fn default() -> Self {
-        LogisticOptions { c: 1.0 }
-    }
-}
-
 /// Guesses the class of every vector from those that are labelled, in place of a vote: `votes` are
 /// [`classify`](crate::classify)'s, whose similarities to the nearest labelled picture stay.
 /// Labelled pictures are guessed by a regression without them (five parts in turn).
@@ -47,19 +36,12 @@ pub fn classify_logistic(
     vectors: &[f32],
     dim: usize,
     labels: &[Option<u32>],
-    options: &LogisticOptions,
     votes: &[Guess],
-) -> Result<Vec<Guess>, CurateError> {
-    if !(options.c > 0.0 && options.c.is_finite()) {
-        return Err(CurateError::Impossible(format!(
-            "a logistic regression with C = {} cannot be; it must be above 0",
-            options.c
-        )));
-    }
+) -> Vec<Guess> {
     let rows = Centred::new(vectors, dim);
     let labelled: Vec<(usize, u32)> =
         (0..labels.len()).filter_map(|i| Some((i, labels[i]?))).collect();
-    let all = Regression::fit(&rows, &labelled, options, None);
+    let all = Regression::fit(&rows, &labelled, None);
     let mut guesses: Vec<Guess> =
         (0..labels.len()).into_par_iter().map(|i| all.guess(&rows, i, votes[i].nearest)).collect();
     let fold = folds(&labelled);
@@ -69,13 +51,13 @@ pub fn classify_logistic(
             continue;
         }
         let others: Vec<(usize, u32)> = others.iter().map(|at| labelled[*at]).collect();
-        let without = Regression::fit(&rows, &others, options, Some(&all));
+        let without = Regression::fit(&rows, &others, Some(&all));
         for at in out {
             let i = labelled[at].0;
             guesses[i] = without.guess(&rows, i, votes[i].nearest);
         }
     }
-    Ok(guesses)
+    guesses
 }
 
 /// Which part each belongs to: of each class as many in every part as can be.
@@ -130,12 +112,7 @@ struct Regression {
 impl Regression {
     /// Begins from another one of the same classes, where there is one: the result is the same,
     /// sooner.
-    fn fit(
-        rows: &Centred,
-        labelled: &[(usize, u32)],
-        options: &LogisticOptions,
-        near: Option<&Regression>,
-    ) -> Regression {
+    fn fit(rows: &Centred, labelled: &[(usize, u32)], near: Option<&Regression>) -> Regression {
         let mut classes: Vec<u32> = labelled.iter().map(|(_, class)| *class).collect();
         classes.sort_unstable();
         classes.dedup();
@@ -151,7 +128,7 @@ impl Regression {
             Some(near) => near.weights.clone(),
             None => vec![vec![0.0; rows.dim + 1]; classes.len()],
         };
-        let weights = minimise(&examples, begin, options.c);
+        let weights = minimise(&examples, begin, C);
         Regression { classes, weights }
     }
 
@@ -360,14 +337,10 @@ mod tests {
         let rows = [[0.6, 0.8], [0.6, -0.8], [-0.6, 0.8], [-0.6, -0.8], [0.8, 0.6], [-0.8, -0.6]];
         let vectors: Vec<f32> = rows.concat();
         let labels = [Some(3), Some(3), Some(7), Some(7), None, None];
-        let guesses =
-            classify_logistic(&vectors, 2, &labels, &LogisticOptions::default(), &votes(6));
-        let guesses = guesses.unwrap();
+        let guesses = classify_logistic(&vectors, 2, &labels, &votes(6));
         assert_eq!((guesses[4].class, guesses[5].class), (3, 7));
         assert!(guesses[4].confidence > 0.7);
         assert_eq!(guesses[4].second.unwrap().0, 7);
         assert_eq!(guesses[4].nearest, 0.5);
-        let none = LogisticOptions { c: 0.0 };
-        assert!(classify_logistic(&vectors, 2, &labels, &none, &votes(6)).is_err());
     }
 }

@@ -38,10 +38,7 @@ pub fn select(
     let mut chosen = vec![];
     while chosen.len() < count {
         let first = already.is_empty() && chosen.is_empty();
-        let next = match first {
-            true => medoid(vectors, dim),
-            false => farthest(&nearest),
-        };
+        let next = if first { medoid(vectors, dim) } else { farthest(&nearest) };
         let Some(index) = next else { break };
         let similarity = (!first).then_some(nearest[index]);
         chosen.push(Chosen { index, similarity });

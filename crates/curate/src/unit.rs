@@ -15,15 +15,12 @@ pub fn extend_unit(to: &mut Vec<f32>, vector: &[f32]) {
 pub fn first_not_unit(values: &[f32], dim: usize) -> Option<(usize, f32)> {
     let mut vectors = values.chunks_exact(dim.max(1));
     // Also where it is no number.
-    let wrong = |v: &[f32]| !(is_unit(square(v)) || v.iter().all(|x| *x == 0.0));
+    let is_unit = |v: &[f32]| (square(v) - 1.0).abs() <= TOLERANCE;
+    let wrong = |v: &[f32]| !(is_unit(v) || v.iter().all(|x| *x == 0.0));
     let i = vectors.clone().position(wrong)?;
     let vector = vectors.nth(i).unwrap_or_default();
     let squares = vector.iter().map(|v| f64::from(*v) * f64::from(*v));
     Some((i, squares.sum::<f64>().sqrt() as f32))
-}
-
-fn is_unit(square: f32) -> bool {
-    (square - 1.0).abs() <= TOLERANCE
 }
 
 /// The sum of squares, in lanes that the processor adds at once.

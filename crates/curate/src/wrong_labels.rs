@@ -10,7 +10,7 @@
 use anchorhood_engine::Device;
 
 use crate::CurateError;
-use crate::classify::{VoteOptions, votes_on};
+use crate::classify::votes_on;
 
 /// A label that is likely wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,21 +29,21 @@ pub struct WrongLabel {
     pub confident: bool,
 }
 
-/// The labels that the nearest labelled pictures contradict: confident ones first, then by their
+/// The labels that the `k` nearest labelled pictures contradict: confident ones first, then by their
 /// margin.
 pub fn wrong_labels(
     device: &Device,
     vectors: &[f32],
     dim: usize,
     labels: &[Option<u32>],
-    options: &VoteOptions,
+    k: usize,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<WrongLabel>, CurateError> {
     let labelled: Vec<(usize, u32)> =
         (0..labels.len()).filter_map(|i| Some((i, labels[i]?))).collect();
     let asked: Vec<usize> = labelled.iter().map(|(i, _)| *i).collect();
     let keep = |_: usize, shares: &[f64], _: f32| shares.to_vec();
-    let votes = votes_on(device, vectors, dim, labels, &asked, options, progress, &keep)?;
+    let votes = votes_on(device, vectors, dim, labels, &asked, k, progress, &keep)?;
     let usual = usual_shares(&labelled, &votes);
     let mut found = vec![];
     for ((picture, given), shares) in labelled.iter().zip(&votes) {
@@ -92,14 +92,13 @@ mod tests {
         let angles = [0.0_f32, 0.1, 0.2, 0.15, 0.05, 2.0, 2.1, 2.2, 2.05, 1.1];
         let labels = [0, 0, 0, 1, 0, 1, 1, 1, 1, 0].map(Some);
         let vectors: Vec<f32> = angles.iter().flat_map(|a| [a.cos(), a.sin()]).collect();
-        let options = VoteOptions { k: 4, temperature: 0.2 };
-        let found = wrong_labels(&Device::cpu(1), &vectors, 2, &labels, &options, &|_| {}).unwrap();
+        let found =
+            |labels: &[Option<u32>]| wrong_labels(&Device::cpu(1), &vectors, 2, labels, 4, &|_| {});
+        let unlabelled = labels.map(|_| None);
+        assert!(found(&unlabelled).is_err());
+        let found = found(&labels).unwrap();
         assert_eq!((found[0].picture, found[0].given, found[0].likely), (3, 1, 0));
         assert!(found[0].confident && found[0].likely_share > 0.9);
         assert!(found.len() <= 2, "{found:?}");
-        let unlabelled = labels.map(|_| None);
-        assert!(
-            wrong_labels(&Device::cpu(1), &vectors, 2, &unlabelled, &options, &|_| {}).is_err()
-        );
     }
 }

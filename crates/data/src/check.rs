@@ -10,10 +10,10 @@ use md5::{Digest, Md5};
 use rayon::prelude::*;
 
 use crate::files::decode::decode;
-use crate::files::{Candidate, Listing, archive};
+use crate::files::{Listing, archive, picture_named};
 use crate::open::find;
 use crate::pack::Pack;
-use crate::recognise::FoundSet;
+use crate::recognise::{FoundSet, no_cifar};
 use crate::sets::{SETS, SetFacts, cub, dogs, imagenet, svhn};
 use crate::{DataError, LabelChoice, Progress, cifar, folder};
 
@@ -125,10 +125,7 @@ fn check_cifar(path: &Path, set: Option<&SetFacts>) -> Result<CheckReport, DataE
     let examined = match (cifar::examine(path, set), &sum) {
         (Ok(Some(examined)), _) => examined,
         (Ok(None), _) => {
-            return Err(DataError::NotCifar {
-                path: path.into(),
-                expected: set.map_or("CIFAR-10 or CIFAR-100", |f| f.name).into(),
-            });
+            return Err(no_cifar(path, set));
         }
         // An archive that cannot be read has another sum as well; that says it best.
         (Err(error), Some(what)) => {
@@ -266,14 +263,14 @@ fn check_files(
     let total = listing.parts().map(|(_, part)| part.files.len()).sum();
     let done = AtomicUsize::new(0);
     for (name, part) in listing.parts() {
-        let problem = |scratch: &mut Vec<u8>, file: &Candidate| {
-            let path = file.path(&listing.root);
+        let problem = |scratch: &mut Vec<u8>, file: &String| {
+            let path = picture_named(&listing.root, file);
             let what = match archive::about(&path).is_some() {
                 true => decode(&path, SMALL, scratch).err(),
                 false => Some("is missing".into()),
             };
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-            what.map(|what| (file.name.clone(), what))
+            what.map(|what| (file.clone(), what))
         };
         let files = part.files.par_iter();
         let problems = files.map_init(|| vec![0; SMALL * SMALL * 3], problem);

@@ -2,7 +2,7 @@
 //!
 //! Every message names the thing, the reason and, where there is one, the way out.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::PassedOver;
 
@@ -25,30 +25,6 @@ pub enum DataError {
     NotFound {
         /// The path as given.
         path: PathBuf,
-    },
-    /// `cifar10` or `cifar100` without a path, and in none of its usual places.
-    #[error(
-        "{name} was not found; looked in {}. Download it from https://www.cs.toronto.edu/~kriz/cifar.html and give its place as `{name}:PATH` or in {variable}",
-        .looked.join(", ")
-    )]
-    CifarNotFound {
-        /// The data set.
-        name: &'static str,
-        /// The environment variable that may name its place.
-        variable: &'static str,
-        /// Every place looked in.
-        looked: Vec<String>,
-    },
-    /// A place that should hold CIFAR does not.
-    #[error(
-        "{}: this is not {expected}: neither its binary nor its python files, nor one of its .tar.gz archives, are here",
-        .path.display()
-    )]
-    NotCifar {
-        /// The place.
-        path: PathBuf,
-        /// The data set that was asked for.
-        expected: String,
     },
     /// A published set without a path, and in none of its usual places.
     #[error(
@@ -73,49 +49,13 @@ pub enum DataError {
         /// What it consists of.
         needs: &'static str,
     },
-    /// A MATLAB file that cannot be read, or does not hold what it should.
+    /// A list, an archive or a file of a published set that cannot be read, or makes no sense.
     #[error("{}: {reason}", .path.display())]
-    BadMat {
+    BadFile {
         /// The file.
         path: PathBuf,
         /// What was met, and what was expected.
         reason: String,
-    },
-    /// A list of pictures, classes or splits that makes no sense.
-    #[error("{}: {reason}", .path.display())]
-    BadList {
-        /// The list.
-        path: PathBuf,
-        /// What was met, and what was expected.
-        reason: String,
-    },
-    /// A picture of a class that its set has not.
-    #[error(
-        "{file}: is of the class `{class}`, which is none of the set's {classes}; move it away, or \
-         see `anchorhood data check`"
-    )]
-    UnknownClass {
-        /// The picture.
-        file: String,
-        /// Its class.
-        class: String,
-        /// How many classes there are.
-        classes: usize,
-    },
-    /// A list that names pictures which are not there.
-    #[error(
-        "{}: names {total} pictures, of which {missing} are not there; the first is {}. Unpack the archive again, or see `anchorhood data check`",
-        .list.display(), .first.display()
-    )]
-    MissingPictures {
-        /// The list.
-        list: PathBuf,
-        /// How many it names.
-        total: usize,
-        /// How many are missing.
-        missing: usize,
-        /// Where the first was expected.
-        first: PathBuf,
     },
     /// A packed set that cannot be used.
     #[error("{}: {reason}; pack the pictures again with `anchorhood data pack`", .path.display())]
@@ -125,14 +65,6 @@ pub enum DataError {
         /// What is wrong with it.
         reason: String,
     },
-    /// One file of a set is missing.
-    #[error("{}: the file {file} is missing; the copy is incomplete, unpack the archive again", .path.display())]
-    MissingFile {
-        /// The folder or archive.
-        path: PathBuf,
-        /// The file's name in it.
-        file: String,
-    },
     /// The operating system refused.
     #[error("{}: {source}", .path.display())]
     Io {
@@ -140,44 +72,6 @@ pub enum DataError {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
-    },
-    /// A CIFAR file has not the length of whole records.
-    #[error("{}: expected {expected} bytes, found {actual}; the file is damaged or incomplete, fetch it again", .path.display())]
-    WrongLength {
-        /// The file.
-        path: PathBuf,
-        /// The official length.
-        expected: u64,
-        /// The length found.
-        actual: u64,
-    },
-    /// A CIFAR label outside its classes.
-    #[error("{}: record {record} has the label {label}, but there are {classes} classes; the file is damaged", .path.display())]
-    BadLabel {
-        /// The file.
-        path: PathBuf,
-        /// The record's number, from 0.
-        record: usize,
-        /// The label found.
-        label: u64,
-        /// How many classes there are.
-        classes: usize,
-    },
-    /// A python file that is not what CIFAR's authors wrote.
-    #[error("{}: not a CIFAR python file: {reason}", .path.display())]
-    BadPickle {
-        /// The file.
-        path: PathBuf,
-        /// What was met.
-        reason: String,
-    },
-    /// A .tar.gz that cannot be read to its end.
-    #[error("{}: the archive cannot be read: {reason}; fetch it again", .path.display())]
-    BadArchive {
-        /// The archive.
-        path: PathBuf,
-        /// What was met.
-        reason: String,
     },
     /// A folder without a single picture.
     #[error(
@@ -224,7 +118,7 @@ pub enum DataError {
         asked: usize,
     },
     /// A packed set would take the place of another.
-    #[error("output: {} is there already, and was not made from these pictures at this size", .path.display())]
+    #[error("output: {} is there already, and was not made from these pictures at this size by this version", .path.display())]
     PackExists {
         /// The file.
         path: PathBuf,
@@ -255,17 +149,7 @@ pub enum DataError {
         /// What it must be.
         why: String,
     },
-    /// Pixels that do not make whole pictures.
-    #[error("{bytes} bytes do not make whole pictures of {height}×{width}×3")]
-    WrongPixelCount {
-        /// How many bytes were given.
-        bytes: usize,
-        /// Height of a picture.
-        height: usize,
-        /// Width of a picture.
-        width: usize,
-    },
-    /// Pictures, labels or names that a program put together and that do not fit.
+    /// Pixels, pictures, labels or names that a program put together and that do not fit.
     #[error("{why}")]
     Unfit {
         /// Which, and what would fit.
@@ -305,8 +189,6 @@ impl DataError {
             self,
             UnknownName { .. }
                 | NotFound { .. }
-                | CifarNotFound { .. }
-                | NotCifar { .. }
                 | SetNotFound { .. }
                 | NotThisSet { .. }
                 | EmptyFolder { .. }
@@ -317,6 +199,29 @@ impl DataError {
                 | Validation { .. }
                 | ValidationWithoutLabels { .. }
                 | Unfit { .. }
+        )
+    }
+
+    /// A file, a list or an archive that cannot be read, or makes no sense.
+    pub(crate) fn bad(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
+        DataError::BadFile { path: path.into(), reason: reason.into() }
+    }
+
+    /// A file of a set that is not in its folder or archive.
+    pub(crate) fn missing(path: impl Into<PathBuf>, file: &str) -> Self {
+        let lost = "the copy is incomplete, unpack the archive again";
+        DataError::bad(path, format!("the file {file} is missing; {lost}"))
+    }
+
+    /// A list that names so many files, of which some are not there.
+    pub(crate) fn not_there(list: PathBuf, named: usize, missing: usize, first: &Path) -> Self {
+        let first = first.display();
+        DataError::bad(
+            list,
+            format!(
+                "names {named} pictures, of which {missing} are not there; the first is {first}. Unpack the archive again, or see \
+                 `anchorhood data check`"
+            ),
         )
     }
 

@@ -19,10 +19,9 @@ pub fn mat(path: &Path) -> bool {
     any | svhn::read(path).is_ok()
 }
 
-/// A JPEG at a half, a quarter and an eighth of its size, which only large ones are otherwise read
-/// at; how many of them it has.
-pub fn shrunk_jpeg(bytes: &[u8]) -> usize {
-    crate::files::shrunk_jpeg(bytes)
+/// Whether a JPEG can be read at an eighth of its size, as only large ones are otherwise.
+pub fn jpeg_at_an_eighth(bytes: &[u8]) -> bool {
+    crate::files::reads_at_an_eighth(bytes)
 }
 
 /// An archive of CIFAR with two pictures in each of its files.

@@ -182,11 +182,23 @@ impl Dataset {
     /// where there are none to test on, limits, a size, a part to validate on. Mean and deviation
     /// are those of what remains to train on.
     pub fn with_options(self, options: &LoadOptions) -> Result<Self, DataError> {
+        let data = self.select(options, false)?;
+        let (mean, std) = statistics::measure(&data.train.pictures);
+        let data = Dataset { mean, std, ..data };
+        match options.validation {
+            Some(pictures) => data.validated_on(pictures, options.seed),
+            None => Ok(data),
+        }
+    }
+
+    /// The pictures that options choose, at the size that they ask for. Where the set is `shuffled`
+    /// already, a limit takes the first ones, and nothing is held out.
+    pub(crate) fn select(self, options: &LoadOptions, shuffled: bool) -> Result<Self, DataError> {
         let offer = Offer {
             train: self.train.pictures.len(),
             test: self.test.as_ref().map(|test| test.pictures.len()),
-            holds_out: self.train.labels.is_some(),
-            shuffled: false,
+            holds_out: !shuffled && self.train.labels.is_some(),
+            shuffled,
         };
         let choice = offer.choose(options);
         let at_size = |split: Split| match options.size {
@@ -198,12 +210,8 @@ impl Dataset {
             false => self.test.as_ref(),
         };
         let test = tested_from.zip(choice.test).map(|(of, test)| at_size(of.subset(&test)));
-        let data = Dataset::new(self.name, at_size(self.train.subset(&choice.train))?);
-        let data = Dataset { test: test.transpose()?, ..data };
-        match options.validation {
-            Some(pictures) => data.validated_on(pictures, options.seed),
-            None => Ok(data),
-        }
+        let (train, test) = (at_size(self.train.subset(&choice.train))?, test.transpose()?);
+        Ok(Dataset { train, test, ..self })
     }
 }
 

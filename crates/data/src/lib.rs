@@ -72,5 +72,5 @@ pub use pack::{Packed, pack, pack_on};
 pub use pictures::{Dataset, Labels, Pictures, Split};
 pub use recognise::{path_of, seen_from};
 pub use sets::{Archive, SETS, SetFacts, facts_of, unpack};
-pub use squaring::{Interpolation, Resize, Squaring};
+pub use squaring::{Interpolation, PREPROCESSING, Resize, Squaring};
 pub use store::ChecksumOf;

@@ -1,5 +1,8 @@
 //! How much memory there is: of the machine, of the group that the process was put in, and of what
 //! it may address.
+//!
+//! Kept by hand: `sysinfo` asks the root group alone, not those that a scheduler puts a job in, and
+//! not what may be addressed.
 
 use std::path::Path;
 

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use crate::recognise::{FoundSet, Named, list_of, recognise};
+use crate::files::Listing;
+use crate::recognise::{FoundSet, Named, list_of, no_cifar, recognise};
 use crate::sets::{cub, dogs, imagenet, svhn};
 use crate::{
-    CropsFrom, DataError, Dataset, FellowReaders, LabelChoice, cifar, files, folder, pack, resize,
-    shapes,
+    CropsFrom, DataError, Dataset, FellowReaders, LabelChoice, cifar, files, folder, pack, shapes,
 };
 
 /// Names of the data sets that need no path.
@@ -142,7 +142,7 @@ pub(crate) fn find(spec: &str) -> Result<FoundSet, DataError> {
         });
     }
     recognise(path)?.ok_or_else(|| match cifar::is_archive(path) {
-        true => DataError::NotCifar { path: path.into(), expected: "CIFAR-10 or CIFAR-100".into() },
+        true => no_cifar(path, None),
         false => DataError::NotADataset { path: path.into() },
     })
 }
@@ -152,15 +152,22 @@ fn open_place(
     options: &LoadOptions,
     progress: &Progress,
 ) -> Result<Dataset, DataError> {
-    let listing = match place {
-        FoundSet::Cifar(..) | FoundSet::Svhn(..) => return finish(whole(&place)?, options),
-        FoundSet::Pack(path) => return pack::open(&path, options),
-        FoundSet::ImageNet(folder) => imagenet::open(&folder)?,
-        FoundSet::Cub(folder) => cub::open(&folder)?,
-        FoundSet::Dogs(folder) => dogs::open(&folder)?,
-        FoundSet::Folder(folder) => folder::list(&folder, options.labels)?,
-    };
-    files::open(listing, options, progress)
+    match place {
+        FoundSet::Cifar(..) | FoundSet::Svhn(..) => whole(&place)?.select(options, true),
+        FoundSet::Pack(path) => pack::open(&path, options),
+        files => files::open(listing(&files, options.labels)?, options, progress),
+    }
+}
+
+/// The files of a set that consists of files.
+pub(crate) fn listing(place: &FoundSet, labels: LabelChoice) -> Result<Listing, DataError> {
+    match place {
+        FoundSet::ImageNet(folder) => imagenet::open(folder),
+        FoundSet::Cub(folder) => cub::open(folder),
+        FoundSet::Dogs(folder) => dogs::open(folder),
+        FoundSet::Folder(folder) => folder::list(folder, labels),
+        other => unreachable!("{other:?} does not consist of files"),
+    }
 }
 
 /// A set that is read as a whole, at its own size.
@@ -168,10 +175,7 @@ pub(crate) fn whole(place: &FoundSet) -> Result<Dataset, DataError> {
     match place {
         FoundSet::Svhn(folder, extra) => svhn::open(folder, *extra),
         FoundSet::Cifar(path, facts) => {
-            cifar::open(path, *facts)?.ok_or_else(|| DataError::NotCifar {
-                path: path.clone(),
-                expected: facts.map_or("CIFAR-10 or CIFAR-100", |f| f.name).into(),
-            })
+            cifar::open(path, *facts)?.ok_or_else(|| no_cifar(path, *facts))
         }
         other => unreachable!("{other:?} is not read as a whole"),
     }
@@ -185,18 +189,6 @@ fn open_shapes(options: &LoadOptions) -> Result<Dataset, DataError> {
         None => options.shapes_test.min(options.test_limit.unwrap_or(usize::MAX)),
     };
     shapes::dataset(options.seed, size, train, test)
-}
-
-fn finish(data: Dataset, options: &LoadOptions) -> Result<Dataset, DataError> {
-    let at_size = |split| match options.size {
-        Some(size) => resize::split(split, size.into()),
-        None => Ok(split),
-    };
-    Ok(Dataset {
-        train: at_size(data.train.take(options.limit))?,
-        test: data.test.map(|test| at_size(test.take(options.test_limit))).transpose()?,
-        ..data
-    })
 }
 
 /// The data set whose name is most like `name`, if it is like enough to be meant.

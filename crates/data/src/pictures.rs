@@ -48,7 +48,9 @@ impl Pictures {
     ) -> Result<Self, DataError> {
         let one = height.saturating_mul(width).saturating_mul(3);
         if one == 0 || !pixels.len().is_multiple_of(one) {
-            return Err(DataError::WrongPixelCount { bytes: pixels.len(), height, width });
+            let bytes = pixels.len();
+            let why = format!("{bytes} bytes do not make whole pictures of {height}×{width}×3");
+            return Err(DataError::Unfit { why });
         }
         let len = pixels.len() / one;
         Ok(Self::stored(height, width, len, Arc::new(Store::Memory(pixels, failures))))
@@ -317,18 +319,6 @@ pub struct Split {
 }
 
 impl Split {
-    /// The first `n` pictures, with their labels and names; all, where there is no `n`.
-    pub fn take(self, n: Option<usize>) -> Self {
-        let Some(n) = n.filter(|&n| n < self.pictures.len()) else {
-            return self;
-        };
-        Split {
-            pictures: self.pictures.take(n),
-            labels: self.labels.map(|l| Labels::new(l.values[..n].to_vec(), l.classes)),
-            names: self.names.into_iter().take(n).collect(),
-        }
-    }
-
     /// The pictures at `indices`, with their labels and names.
     pub fn subset(&self, indices: &[usize]) -> Self {
         Split {
@@ -369,10 +359,7 @@ mod tests {
     fn only_whole_pictures() {
         assert!(Pictures::new(2, 2, vec![0; 24]).is_ok_and(|p| p.len() == 2));
         for (h, w, n) in [(2, 2, 23), (0, 2, 0), (usize::MAX, 2, 12)] {
-            assert!(matches!(
-                Pictures::new(h, w, vec![0; n]),
-                Err(DataError::WrongPixelCount { .. })
-            ));
+            assert!(matches!(Pictures::new(h, w, vec![0; n]), Err(DataError::Unfit { .. })));
         }
     }
 
@@ -422,11 +409,10 @@ mod tests {
             labels: Some(Labels::new(vec![0, 1, 0], vec!["a".into(), "b".into()])),
             names: vec!["x".into(), "y".into(), "z".into()],
         };
-        let first = split.clone().take(Some(2));
+        let first = split.subset(&[0, 1]);
         assert_eq!(first.pictures.len(), 2);
         assert_eq!(first.labels.unwrap().values(), &[0, 1]);
         assert_eq!(first.names, ["x", "y"]);
-        assert_eq!(split.clone().take(None).names.len(), 3);
         let part = split.subset(&[1]);
         assert_eq!(part.pictures.raw(), &[3, 4, 5]);
         assert_eq!(part.labels.unwrap().values(), &[1]);

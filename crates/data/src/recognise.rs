@@ -83,10 +83,7 @@ impl<'a> Named<'a> {
             "imagenet" => "train with a folder for each synset (n01440764 …), and val",
             "cub200" => "images.txt, image_class_labels.txt, train_test_split.txt and images",
             "dogs" => "Images, train_list.mat and test_list.mat",
-            name => {
-                let expected = name.into();
-                return DataError::NotCifar { path, expected };
-            }
+            _ => return no_cifar(&path, Some(self.facts)),
         };
         DataError::NotThisSet { path, expected: self.facts.title, needs }
     }
@@ -94,18 +91,21 @@ impl<'a> Named<'a> {
     fn nowhere(&self) -> DataError {
         let (name, variable) = (self.facts.name, self.facts.variable);
         let mut looked = vec![format!("{variable} (not set)")];
-        let cifar = cifar::places(self.facts);
-        if cifar.is_empty() {
-            let folder = match name {
-                "cub200" => "CUB_200_2011",
-                name => name,
-            };
-            looked.extend([format!("./data/{folder}"), "./data".into()]);
-            return DataError::SetNotFound { name, variable, looked };
-        }
-        looked.extend(cifar.into_iter().map(|place| format!("./data/{place}")));
-        DataError::CifarNotFound { name, variable, looked }
+        let places = match name {
+            "cub200" => vec!["CUB_200_2011", ""],
+            "cifar10" | "cifar100" => cifar::places(self.facts),
+            name => vec![name, ""],
+        };
+        looked.extend(places.into_iter().map(|place| format!("./data/{place}")));
+        DataError::SetNotFound { name, variable, looked }
     }
+}
+
+/// Why CIFAR, of which one may be meant, is not at a path.
+pub(crate) fn no_cifar(path: &Path, set: Option<&SetFacts>) -> DataError {
+    let expected = set.map_or("CIFAR-10 or CIFAR-100", |set| set.title);
+    let needs = "its binary or its python files, or one of its .tar.gz archives,";
+    DataError::NotThisSet { path: path.into(), expected, needs }
 }
 
 /// What stands before the path of a list of files.

@@ -3,10 +3,11 @@
 //!
 //! The filter is bilinear and as wide as the step between two output pixels (Pillow's `BILINEAR`):
 //! along each axis an output pixel is the weighted mean of the input pixels under a triangle around
-//! its centre; or bicubic (`BICUBIC`). Weights are 16-bit integers with one binary point for an
-//! axis, sums 32-bit, rounded half up after each axis, the vertical one first.
+//! its centre; or bicubic (`BICUBIC`). `fast_image_resize` computes it in whole numbers, so that
+//! every processor gives the same bits.
 
-use pulp::{Arch, Simd, WithSimd};
+use fast_image_resize::images::{Image, ImageRef};
+use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use rayon::prelude::*;
 
 use crate::{DataError, Interpolation, Pictures, Split, Squaring};
@@ -60,12 +61,9 @@ pub(crate) fn to_rectangle(
     }
     let ratio = to_columns as f64 / to_rows as f64;
     let wide = columns.seen.min(rows.seen * ratio);
-    let steps = [
-        Steps::of_middle(rows, wide / ratio, to_rows),
-        Steps::of_middle(columns, wide, to_columns),
-    ];
-    resample(rgb, [rows, columns], steps, Interpolation::Bilinear, to, out);
-    Ok(())
+    let spans = [Span::middle(rows, wide / ratio), Span::middle(columns, wide)];
+    let by = Interpolation::Bilinear;
+    resample(&mut Resizer::new(), rgb, [rows, columns], spans, by, to, out)
 }
 
 /// Fills `out` as [`Squaring`] says. `reversed` says of rows and of columns whether the last is the
@@ -88,223 +86,89 @@ pub(crate) fn to_square_by(
         return Err(format!("{bytes} bytes do not make a picture of {width}×{height}×3"));
     }
     let side = rows.seen.min(columns.seen);
-    let steps = match by.resized([rows.seen, columns.seen]) {
-        None => [rows, columns].map(|axis| Steps::of_middle(axis, side, size)),
+    let spans = match by.resized([rows.seen, columns.seen]) {
+        None => [rows, columns].map(|axis| Span::middle(axis, side)),
         Some(to) if to.iter().any(|to| *to < size) => {
             let [rows, columns] = to;
             return Err(format!("resized to {columns}×{rows} it is smaller than {size}×{size}"));
         }
         Some([down, across]) => [
-            Steps::of_centre(rows, down, size, reversed[0]),
-            Steps::of_centre(columns, across, size, reversed[1]),
+            Span::centre(rows, down, size, reversed[0]),
+            Span::centre(columns, across, size, reversed[1]),
         ],
     };
-    resample(rgb, [rows, columns], steps, by.interpolation, [size, size], out);
-    Ok(())
+    let (resizer, to) = (&mut Resizer::new(), [size, size]);
+    resample(resizer, rgb, [rows, columns], spans, by.interpolation, to, out)
 }
 
-/// Where output pixels lie on an axis, in input pixels.
+/// What of an axis is resized, in its pixels. The filter looks beyond it.
 #[derive(Clone, Copy)]
-struct Steps {
-    /// Where the first begins.
-    left: f64,
-    /// From one to the next.
-    scale: f64,
+struct Span {
+    start: f64,
+    length: f64,
 }
 
-impl Steps {
-    /// The middle `side` of an axis to `to` pixels.
-    fn of_middle(from: Extent, side: f64, to: usize) -> Steps {
-        Steps { left: (from.seen - side) / 2.0, scale: side / to as f64 }
+impl Span {
+    fn whole(pixels: u32) -> Span {
+        Span { start: 0.0, length: pixels.into() }
+    }
+
+    /// The middle `side` of an axis.
+    fn middle(of: Extent, side: f64) -> Span {
+        // Rounding of a ratio may put it beyond the edge by a bit.
+        let side = side.min(of.seen);
+        Span { start: (of.seen - side) / 2.0, length: side }
     }
 
     /// The centre `size` of an axis that is resized to `to` pixels. torchvision rounds where it
     /// begins, to the even pixel.
-    fn of_centre(from: Extent, to: usize, size: usize, reversed: bool) -> Steps {
+    fn centre(of: Extent, to: usize, size: usize, reversed: bool) -> Span {
         let before = ((to - size) as f64 / 2.0).round_ties_even();
         let before = match reversed {
             true => (to - size) as f64 - before,
             false => before,
         };
-        let scale = from.seen / to as f64;
-        Steps { left: before * scale, scale }
+        let scale = of.seen / to as f64;
+        let start = before * scale;
+        Span { start, length: (size as f64 * scale).min(of.seen - start) }
     }
 }
 
-/// Along columns and then along rows; where the filter overshoots along rows first, since what is
-/// cut off at 0 and 255 in between is then what Pillow cuts off.
 fn resample(
+    resizer: &mut Resizer,
     rgb: &[u8],
     [rows, columns]: [Extent; 2],
-    steps: [Steps; 2],
+    [down, across]: [Span; 2],
     by: Interpolation,
     to: [usize; 2],
     out: &mut [u8],
-) {
-    if by == Interpolation::Bilinear {
-        return columns_first(rgb, [rows, columns], steps, by, to, out);
-    }
-    let [down, across] = steps;
-    let turned = transposed(rgb, columns.pixels);
-    let turned_to = [to[1], to[0]];
-    columns_first(&turned, [columns, rows], [across, down], by, turned_to, out);
-    let upright = transposed(out, to[0]);
-    out.copy_from_slice(&upright);
-}
-
-fn columns_first(
-    rgb: &[u8],
-    [rows, columns]: [Extent; 2],
-    steps: [Steps; 2],
-    by: Interpolation,
-    [to_rows, to_columns]: [usize; 2],
-    out: &mut [u8],
-) {
-    let width = columns.pixels;
-    let down = Axis::new(rows, steps[0], to_rows, by);
-    let mut across = Axis::new(columns, steps[1], to_columns, by);
-    // Only the columns that some output pixel sees.
-    let (first, last) = (across.taps[0].start, across.taps[to_columns - 1].end());
-    let mut seen = vec![0; to_rows * (last - first) * 3];
-    down.apply(&rgb[first * 3..], width * 3, &mut seen);
-    across.taps.iter_mut().for_each(|taps| taps.start -= first);
-    across.apply(&transposed(&seen, last - first), to_rows * 3, out);
-    let turned = transposed(out, to_rows);
-    out.copy_from_slice(&turned);
-}
-
-/// Rows of `width` pixels become columns.
-fn transposed(rgb: &[u8], width: usize) -> Vec<u8> {
-    let (pixels, _) = rgb.as_chunks::<3>();
-    let height = pixels.len() / width;
-    let mut out = vec![[0; 3]; pixels.len()];
-    for (y, row) in pixels.chunks_exact(width).enumerate() {
-        for (x, pixel) in row.iter().enumerate() {
-            out[x * height + y] = *pixel;
-        }
-    }
-    out.into_flattened()
-}
-
-/// One axis: which input pixels each output pixel sees, and how much of each.
-struct Axis {
-    /// Weights are multiplied by 2 to this power.
-    point: u32,
-    taps: Vec<Taps>,
-}
-
-struct Taps {
-    start: usize,
-    weights: Vec<i16>,
-}
-
-impl Taps {
-    fn end(&self) -> usize {
-        self.start + self.weights.len()
-    }
-}
-
-impl Axis {
-    /// `to` pixels of `from` input pixels.
-    fn new(from: Extent, steps: Steps, to: usize, by: Interpolation) -> Axis {
-        let exact: Vec<(usize, Vec<f64>)> = (0..to).map(|i| taps(from, steps, by, i)).collect();
-        let greatest = exact.iter().flat_map(|(_, w)| w).fold(0.0, |a: f64, b| a.max(*b));
-        // The greatest power that keeps the greatest weight below 2¹⁵, and sums of bytes below 2³¹.
-        let fits = |point: &u32| (greatest * f64::from(1 << (point + 1))).round() < 32768.0;
-        let point = (0..21).take_while(fits).count() as u32;
-        let scale = f64::from(1 << point);
-        let taps = exact.into_iter().map(|(start, weights)| Taps {
-            start,
-            weights: weights.iter().map(|w| (w * scale).round() as i16).collect(),
-        });
-        Axis { point, taps: taps.collect() }
-    }
-
-    fn apply(&self, rows: &[u8], stride: usize, out: &mut [u8]) {
-        let axis = self;
-        Arch::new().dispatch(SumRows { axis, rows, stride, out });
-    }
-}
-
-/// The first input pixel that output pixel `i` sees, and the weights from there on, which sum to 1.
-fn taps(from: Extent, steps: Steps, by: Interpolation, i: usize) -> (usize, Vec<f64>) {
-    let Steps { left, scale } = steps;
-    let unit = scale.max(1.0);
-    let (filter, radius): (fn(f64) -> f64, f64) = match by {
-        Interpolation::Bilinear => (triangle, unit),
-        Interpolation::Bicubic => (cubic, 2.0 * unit),
+) -> Result<(), String> {
+    let said = |why: &dyn std::fmt::Display| format!("it cannot be resized: {why}");
+    let side = |pixels: usize| u32::try_from(pixels).map_err(|e| said(&e));
+    let [wide, high] = [side(columns.pixels)?, side(rows.pixels)?];
+    let from = ImageRef::new(wide, high, rgb, PixelType::U8x3).map_err(|e| said(&e))?;
+    let to = Image::from_slice_u8(side(to[1])?, side(to[0])?, out, PixelType::U8x3);
+    let mut to = to.map_err(|e| said(&e))?;
+    let options = |filter, [down, across]: [Span; 2]| {
+        let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(filter));
+        options.crop(across.start, down.start, across.length, down.length)
     };
-    let inverse = 1.0 / unit;
-    let centre = left + (i as f64 + 0.5) * scale;
-    let start = (centre - radius).floor().max(0.0) as usize;
-    let end = (centre + radius).ceil().min(from.pixels as f64) as usize;
-    let weight = |x: usize| filter(((x as f64 - (centre - 0.5)) * inverse).abs());
-    let mut weights: Vec<f64> = (start..end).map(weight).collect();
-    let before = weights.iter().take_while(|w| **w == 0.0).count();
-    weights.drain(..before);
-    while weights.last() == Some(&0.0) {
-        weights.pop();
-    }
-    let sum: f64 = weights.iter().sum();
-    weights.iter_mut().for_each(|w| *w /= sum);
-    (start + before, weights)
-}
-
-fn triangle(distance: f64) -> f64 {
-    (1.0 - distance).max(0.0)
-}
-
-/// Keys 1981, with a = −0.5.
-fn cubic(x: f64) -> f64 {
-    match x {
-        x if x < 1.0 => (1.5 * x - 2.5) * x * x + 1.0,
-        x if x < 2.0 => ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0,
-        _ => 0.0,
-    }
-}
-
-/// One axis applied to rows of bytes, compiled for each level of vector instructions: output row
-/// `i` = Σ `weights[r]` · row `start + r`, where a row begins `stride` bytes after the one before.
-struct SumRows<'a> {
-    axis: &'a Axis,
-    rows: &'a [u8],
-    stride: usize,
-    out: &'a mut [u8],
-}
-
-impl WithSimd for SumRows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let wide = self.out.len() / self.axis.taps.len();
-        let mut sums = vec![0; wide];
-        for (taps, out) in self.axis.taps.iter().zip(self.out.chunks_exact_mut(wide)) {
-            let rows = &self.rows[taps.start * self.stride..];
-            sums.fill(1 << self.axis.point >> 1);
-            add_rows(rows, self.stride, &taps.weights, &mut sums);
-            for (out, sum) in out.iter_mut().zip(&sums) {
-                *out = (*sum >> self.axis.point).clamp(0, 255) as u8;
-            }
+    let resized = match by {
+        Interpolation::Bilinear => {
+            resizer.resize(&from, &mut to, &options(FilterType::Bilinear, [down, across]))
         }
-    }
-}
-
-/// Sums lie in memory, so four rows are added at once.
-#[inline(always)]
-fn add_rows(rows: &[u8], stride: usize, weights: &[i16], sums: &mut [i32]) {
-    let wide = sums.len();
-    for (four, weights) in weights.chunks(4).enumerate() {
-        let row = |r: usize| match r < weights.len() {
-            true => (&rows[(four * 4 + r) * stride..][..wide], i32::from(weights[r])),
-            false => (&rows[four * 4 * stride..][..wide], 0),
-        };
-        let [(a, wa), (b, wb), (c, wc), (d, wd)] = [row(0), row(1), row(2), row(3)];
-        for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-            *sum += i32::from(*a) * wa + i32::from(*b) * wb;
-            *sum += i32::from(*c) * wc + i32::from(*d) * wd;
+        // It overshoots, and what is cut off at 0 and 255 between the two axes is what Pillow cuts
+        // off only where rows come first; the library begins with columns.
+        Interpolation::Bicubic => {
+            let mut rows_done = Image::new(to.width(), high, PixelType::U8x3);
+            let first = [Span::whole(high), across];
+            let then = [down, Span::whole(to.width())];
+            let filter = FilterType::CatmullRom;
+            let first = resizer.resize(&from, &mut rows_done, &options(filter, first));
+            first.and_then(|()| resizer.resize(&rows_done, &mut to, &options(filter, then)))
         }
-    }
+    };
+    resized.map_err(|e| said(&e))
 }
 
 /// All pictures of a split at another size.
@@ -353,26 +217,6 @@ pub(crate) fn room(n: usize, one: usize, size: usize) -> Result<Vec<u8>, DataErr
 mod tests {
     use super::*;
 
-    #[test]
-    fn keeps_the_centre_of_a_long_picture() {
-        // Left third red, middle third green, right third blue.
-        let rgb: Vec<u8> = (0..12 * 36)
-            .flat_map(|i| [[255, 0, 0], [0, 255, 0], [0, 0, 255]][i % 36 / 12])
-            .collect();
-        let mut out = vec![0; 4 * 4 * 3];
-        to_square(&rgb, 36, 12, 4, &mut out).unwrap();
-        assert!(out.chunks_exact(3).all(|p| p[1] > 200 && p[0] < 50), "{out:?}");
-    }
-
-    #[test]
-    fn shrinking_averages() {
-        let rgb: Vec<u8> =
-            (0..64 * 64).flat_map(|i| [if (i + i / 64) % 2 == 0 { 255 } else { 0 }; 3]).collect();
-        let mut out = vec![0; 8 * 8 * 3];
-        to_square(&rgb, 64, 64, 8, &mut out).unwrap();
-        assert!(out.iter().all(|&v| (120..136).contains(&v)), "{out:?}");
-    }
-
     /// The definition, in f64, over all pixels: a triangle as wide as the step, around each output
     /// pixel's centre.
     fn naive(rgb: &[u8], width: usize, height: usize, size: usize) -> Vec<f64> {
@@ -420,6 +264,44 @@ mod tests {
             let pairs = out.iter().zip(naive(&rgb, width, height, size));
             let worst = pairs.map(error).fold(0.0, f64::max);
             assert!(worst < 1.1, "{width}×{height} to {size}: {worst}");
+        }
+    }
+
+    /// So that an index made on one machine can be searched on another.
+    #[test]
+    #[allow(unsafe_code)]
+    fn every_processor_gives_the_same_bits() {
+        use fast_image_resize::CpuExtensions;
+        let noise = |i: usize| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0];
+        // Edges as well, at which a cubic overshoots.
+        let rgb: Vec<u8> = (0..301 * 203 * 3)
+            .map(|i| if i % 7 < 3 { noise(i) } else { noise(i / 40) & 128 })
+            .collect();
+        let sides = [203, 301].map(Extent::from);
+        for by in [Interpolation::Bilinear, Interpolation::Bicubic] {
+            for [rows, columns] in [[64, 64], [7, 96], [400, 333]] {
+                let made = |extensions: CpuExtensions| {
+                    let mut resizer = Resizer::new();
+                    // SAFETY: only those that the processor has are asked for.
+                    unsafe { resizer.set_cpu_extensions(extensions) };
+                    let mut out = vec![0; rows * columns * 3];
+                    let spans = sides.map(|axis| Span::middle(axis, 171.3));
+                    let to = [rows, columns];
+                    resample(&mut resizer, &rgb, sides, spans, by, to, &mut out).unwrap();
+                    out
+                };
+                let plain = made(CpuExtensions::None);
+                #[cfg(target_arch = "x86_64")]
+                for extensions in [CpuExtensions::Sse4_1, CpuExtensions::Avx2] {
+                    if extensions.is_supported() {
+                        assert!(
+                            made(extensions) == plain,
+                            "{extensions:?} {by:?} {rows}×{columns}"
+                        );
+                    }
+                }
+                assert!(made(CpuExtensions::default()) == plain);
+            }
         }
     }
 

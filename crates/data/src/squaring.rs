@@ -3,6 +3,10 @@
 
 use std::fmt;
 
+/// The version of the whole way from an image's file to the pixels of a square: decoding, resizing
+/// and cutting. Raised whenever other pixels come out, so that an index made by another is known.
+pub const PREPROCESSING: u32 = 2;
+
 /// How pixels in between are estimated; both filters are widened by the step between two output
 /// pixels (antialiasing).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

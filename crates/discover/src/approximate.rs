@@ -84,11 +84,8 @@ pub(crate) fn approximate(
 /// Evenly spread ones of n things: those of a part, as places in the part.
 fn spread(n: usize, count: usize, part: std::ops::Range<usize>) -> Vec<u32> {
     let count = count.min(n).max(1);
-    let (first, end) = (part.start, part.end);
-    let at = |i: usize| (i as u128 * n as u128 / count as u128) as usize;
-    let begin = (first as u128 * count as u128).div_ceil(n.max(1) as u128) as usize;
-    let all = (begin..count).map(at).skip_while(|row| *row < first);
-    all.take_while(|row| *row < end).map(|row| (row - first) as u32).collect()
+    let all = (0..count).map(|i| (i as u128 * n as u128 / count as u128) as usize);
+    all.filter(|row| part.contains(row)).map(|row| (row - part.start) as u32).collect()
 }
 
 /// Rows by their places, one after the other.
@@ -297,18 +294,15 @@ fn recall(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Neighbourhoods;
+    use crate::{Neighbourhoods, to_unit_length};
     use anchorhood_random::{Draws, Stream};
 
     /// Pictures of some kinds, as features have them: rows of unit length around few directions.
     fn clustered(n: usize, dim: usize) -> Vec<f32> {
         let mut rows = vec![0.0; n * dim];
         Draws::new(1, Stream::Test, 0, 0).fill_symmetric(&mut rows, 0.35);
-        for (i, row) in rows.chunks_exact_mut(dim).enumerate() {
-            row[(i * 7) % dim] += 1.0;
-            let length = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-            row.iter_mut().for_each(|v| *v /= length);
-        }
+        rows.chunks_exact_mut(dim).enumerate().for_each(|(i, row)| row[(i * 7) % dim] += 1.0);
+        to_unit_length(&mut rows, dim);
         rows
     }
 

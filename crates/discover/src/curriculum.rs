@@ -1,5 +1,7 @@
 //! Which pictures become anchors, and when: the sure ones first.
 
+use std::cmp::Ordering;
+
 use anchorhood_engine::{Communicator, Result};
 
 /// How the share of anchors grows over the rounds.
@@ -27,7 +29,7 @@ impl Curriculum {
 /// Marks the ⌊N · share⌋ pictures of lowest entropy, of N that are shared out among processes; of
 /// equal ones those that come first. NaN counts as the highest. Each process has the entropies of
 /// its own pictures, and the marks of these: all are the same as one process's.
-pub fn lowest_entropy(
+pub(crate) fn lowest_entropy(
     together: &Communicator,
     entropy: &[f32],
     pictures: usize,
@@ -39,53 +41,25 @@ pub fn lowest_entropy(
     if count == 0 || count >= pictures {
         return Ok(vec![count >= pictures; entropy.len()]);
     }
-    let (last, mut equal) = last_chosen(together, entropy, count)?;
-    let mark = |e: &f32| {
-        let key = sortable(*e);
-        let chosen = key < last || (key == last && equal > 0);
-        equal -= usize::from(chosen && key == last);
-        chosen
+    let part = together.part(pictures);
+    let all = together.gather_parts(entropy, pictures, 1)?;
+    let mut order: Vec<u32> = (0..pictures as u32).collect();
+    order.select_nth_unstable_by(count, |a, b| surer(&all, *a, *b));
+    let mut marks = vec![false; part.len()];
+    for i in order[..count].iter().filter(|i| part.contains(&(**i as usize))) {
+        marks[*i as usize - part.start] = true;
+    }
+    Ok(marks)
+}
+
+/// Which of two pictures comes first: the one of lower entropy, then of lower number. What is no
+/// number comes last, with infinity.
+pub(crate) fn surer(entropy: &[f32], a: u32, b: u32) -> Ordering {
+    let key = |i: u32| match entropy[i as usize] {
+        e if e.is_nan() => f32::INFINITY,
+        e => e,
     };
-    Ok(entropy.iter().map(mark).collect())
-}
-
-/// The greatest [`sortable`] entropy that is among the `count` lowest of all processes, and how
-/// many of this process's that have it are.
-///
-/// Found digit by digit, from the highest on: of the pictures that begin with the digits so far,
-/// all processes count together how many have which next one.
-fn last_chosen(together: &Communicator, entropy: &[f32], count: usize) -> Result<(u32, usize)> {
-    let (mut last, mut left) = (0_u32, count);
-    for place in (0..4).rev().map(|byte| 8 * byte) {
-        let mut counts = [0.0; 256];
-        let begin_alike = |key: &u32| (u64::from(*key) ^ u64::from(last)) >> (place + 8) == 0;
-        for key in entropy.iter().map(|e| sortable(*e)).filter(begin_alike) {
-            counts[(key >> place) as usize % 256] += 1.0;
-        }
-        together.sum_f64(&mut counts)?;
-        for (digit, count) in (0_u32..).zip(counts) {
-            if left <= count as usize {
-                last |= digit << place;
-                break;
-            }
-            left -= count as usize;
-        }
-    }
-    // `left` of those that have it are chosen: the first, so those of the first processes.
-    let here = entropy.iter().filter(|e| sortable(**e) == last).count();
-    let mut of_all = vec![0_u64; together.ranks()];
-    together.gather(&[here as u64], &mut of_all)?;
-    let before: u64 = of_all[..together.rank()].iter().sum();
-    Ok((last, left.saturating_sub(before as usize).min(here)))
-}
-
-/// A whole number that is ordered as numbers are; what is no number comes last, with infinity.
-fn sortable(value: f32) -> u32 {
-    let known = if value.is_nan() { f32::INFINITY } else { value };
-    match known.to_bits() {
-        negative if negative >> 31 == 1 => !negative,
-        positive => positive | 1 << 31,
-    }
+    key(a).total_cmp(&key(b)).then(a.cmp(&b))
 }
 
 #[cfg(test)]

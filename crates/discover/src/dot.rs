@@ -8,7 +8,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 /// Sums kept side by side, so that a sum need not wait for the one before.
-const LANES: usize = 32;
+pub(crate) const LANES: usize = 32;
 
 /// The dot product of every row of `dim` values with the query (`out`, `=`).
 pub fn dot_products(rows: &[f32], dim: usize, query: &[f32], out: &mut [f32]) {

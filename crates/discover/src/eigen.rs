@@ -1,13 +1,18 @@
 //! Eigenvalues and eigenvectors of a symmetric matrix: Householder's reflections to a tridiagonal
 //! one, then the implicit QL method (Golub & Van Loan, *Matrix Computations*, 8.3).
+//!
+//! By hand, since it is two short functions and the only linear algebra here: faer would bring some
+//! thirty crates, and the largest matrix there is takes seconds.
 
 use pulp::Arch;
 use rayon::prelude::*;
 
-use crate::dot::dot;
+use crate::dot::{LANES, dot};
 
 /// Rows that are worth a thread's while.
 const ROWS: usize = 64;
+/// Rows that go through all reflections together: as many as a core's cache holds.
+const TOGETHER: usize = 8;
 /// Steps that an eigenvalue is given, at most; two are usual.
 const MOST_STEPS: usize = 60;
 
@@ -27,10 +32,13 @@ impl Eigen {
         let mut beside: Vec<f64> = (1..n).map(|i| matrix[i * n + i - 1]).collect();
         beside.push(0.0);
         let mut vectors = vec![0.0; n * n];
-        vectors.par_chunks_exact_mut(n.max(1)).enumerate().for_each(|(i, row)| {
-            row[i] = 1.0;
-            let all = || reflections.iter().rev().for_each(|v| reflect(row, v));
-            Arch::new().dispatch(all);
+        vectors.iter_mut().step_by(n + 1).for_each(|v| *v = 1.0);
+        vectors.par_chunks_mut(TOGETHER * n.max(1)).for_each(|rows| {
+            Arch::new().dispatch(|| {
+                for v in reflections.iter().rev() {
+                    rows.chunks_exact_mut(n).for_each(|row| reflect(&mut row[n - v.len()..], v));
+                }
+            });
         });
         let finite = values.iter().chain(&beside).all(|v| v.is_finite());
         (finite && implicit_ql(&mut values, &mut beside, &mut vectors))
@@ -39,16 +47,17 @@ impl Eigen {
 }
 
 /// A matrix H₀ … M … H₀ that has values beside its diagonal only; the reflections' vectors, of unit
-/// length or zero.
+/// length or zero, without most of the zeros that each begins with.
 fn to_tridiagonal(matrix: &mut [f64], n: usize) -> Vec<Vec<f64>> {
     let mut reflections = vec![];
     for k in 0..n.saturating_sub(2) {
-        let mut v = vec![0.0; n];
+        let start = k / LANES * LANES;
+        let mut v = vec![0.0; n - start];
         for i in k + 1..n {
-            v[i] = matrix[i * n + k];
+            v[i - start] = matrix[i * n + k];
         }
         let length = dot(&v, &v).sqrt();
-        v[k + 1] += length.copysign(v[k + 1]);
+        v[k + 1 - start] += length.copysign(v[k + 1 - start]);
         let length = dot(&v, &v).sqrt();
         if length > 0.0 {
             v.iter_mut().for_each(|v| *v /= length);
@@ -59,18 +68,20 @@ fn to_tridiagonal(matrix: &mut [f64], n: usize) -> Vec<Vec<f64>> {
     reflections
 }
 
-/// M ← H M H with H = I − 2vvᵀ, which is M − 2(vwᵀ + wvᵀ) with p = Mv and w = p − (v·p)v.
+/// M ← H M H with H = I − 2vvᵀ, which is M − 2(vwᵀ + wvᵀ) with p = Mv and w = p − (v·p)v; as much of
+/// M as v is long, its end.
 fn reflect_both_sides(matrix: &mut [f64], n: usize, v: &[f64]) {
-    let arch = Arch::new();
+    let (arch, start) = (Arch::new(), n - v.len());
+    let matrix = &mut matrix[start * n..];
     let rows = matrix.par_chunks_exact(n).with_min_len(ROWS);
-    let mut w: Vec<f64> = rows.map(|row| arch.dispatch(|| dot(row, v))).collect();
+    let mut w: Vec<f64> = rows.map(|row| arch.dispatch(|| dot(&row[start..], v))).collect();
     let along = dot(v, &w);
     w.iter_mut().zip(v).for_each(|(w, v)| *w -= along * v);
     let rows = matrix.par_chunks_exact_mut(n).with_min_len(ROWS).enumerate();
     rows.for_each(|(i, row)| {
         let (vi, wi) = (2.0 * v[i], 2.0 * w[i]);
         arch.dispatch(|| {
-            for ((m, v), w) in row.iter_mut().zip(v).zip(&w) {
+            for ((m, v), w) in row[start..].iter_mut().zip(v).zip(&w) {
                 *m -= vi * w + wi * v;
             }
         });
@@ -174,7 +185,7 @@ mod tests {
     #[test]
     fn matrices_are_taken_apart() {
         let draws = Draws::new(0, Stream::Test, 0, 0);
-        for n in [1, 2, 3, 7, 40] {
+        for n in [1, 2, 3, 7, 40, 100] {
             let random: Vec<f64> =
                 (0..n * n).map(|i| f64::from(draws.word(i as u64)) / 2e9 - 1.0).collect();
             let symmetric = |i: usize| random[i] + random[(i % n) * n + i / n];

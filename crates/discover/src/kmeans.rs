@@ -13,6 +13,7 @@ use anchorhood_engine::{Communicator, Device, Error, Scan};
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
 
+use crate::Lists;
 use crate::dot::dot_products;
 use crate::shared_rows::SharedRows;
 
@@ -175,11 +176,11 @@ fn closer(apart: &mut [f32], rows: &[f32], dim: usize, at: usize) {
 /// The sum of each cluster's vectors, and after it how many they are. Each is added up in the
 /// vectors' order, by whichever thread.
 fn sums(vectors: &[f32], dim: usize, k: usize, of: &[u32]) -> Vec<f64> {
-    let members = Members::of(of, k);
+    let lists = Lists::from_parts(vec![], k, of);
     let mut sums = vec![0.0; k * (dim + 1)];
     let clusters = sums.par_chunks_exact_mut(dim + 1).enumerate();
     clusters.for_each(|(cluster, sum)| {
-        let members = members.of_cluster(cluster);
+        let members = lists.members_of(cluster);
         for i in members {
             let row = &vectors[*i as usize * dim..][..dim];
             for (sum, v) in sum.iter_mut().zip(row) {
@@ -189,36 +190,6 @@ fn sums(vectors: &[f32], dim: usize, k: usize, of: &[u32]) -> Vec<f64> {
         sum[dim] = members.len() as f64;
     });
     sums
-}
-
-/// Which vectors are in each cluster, in their order.
-struct Members {
-    all: Vec<u32>,
-    /// Where each cluster's begin, and where the last one's end.
-    begin: Vec<usize>,
-}
-
-impl Members {
-    fn of(of: &[u32], k: usize) -> Self {
-        let mut begin = vec![0; k + 1];
-        for cluster in of {
-            begin[*cluster as usize + 1] += 1;
-        }
-        for cluster in 0..k {
-            begin[cluster + 1] += begin[cluster];
-        }
-        let (mut all, mut next) = (vec![0; of.len()], begin.clone());
-        for (i, cluster) in of.iter().enumerate() {
-            let place = &mut next[*cluster as usize];
-            all[*place] = i as u32;
-            *place += 1;
-        }
-        Members { all, begin }
-    }
-
-    fn of_cluster(&self, cluster: usize) -> &[u32] {
-        &self.all[self.begin[cluster]..self.begin[cluster + 1]]
-    }
 }
 
 /// The mean of each cluster's vectors at unit length, from each process's [`sums`]; clusters
@@ -278,17 +249,15 @@ fn worst_represented(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::to_unit_length;
     use anchorhood_ranks::ThreadRank;
 
     /// Vectors near four directions, in turn.
     pub(crate) fn four_groups(n: usize) -> Vec<f32> {
         let mut vectors = vec![0.0; n * 8];
         Draws::new(1, Stream::Test, 0, 0).fill_symmetric(&mut vectors, 0.1);
-        for (i, row) in vectors.chunks_exact_mut(8).enumerate() {
-            row[i % 4] += 1.0;
-            let length = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-            row.iter_mut().for_each(|v| *v /= length);
-        }
+        vectors.chunks_exact_mut(8).enumerate().for_each(|(i, row)| row[i % 4] += 1.0);
+        to_unit_length(&mut vectors, 8);
         vectors
     }
 

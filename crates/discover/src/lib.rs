@@ -29,7 +29,7 @@
 //! let (mut rows, mut gradient) = (device.zeros(3)?, device.zeros(3 * 8)?);
 //! let positives = device.positives(&found.positives(), bank.len())?;
 //! let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 1.0 };
-//! neighbourhood_loss(&mut stream, &features, &bank, 0.1, &positives, &batch, loss)?;
+//! neighbourhood_loss(&mut stream, &features, &bank, 0.1, &positives, &batch, None, loss)?;
 //! bank.update(&mut stream, &batch, &features, 0.5)?;
 //! # Ok::<(), anchorhood_engine::Error>(())
 //! ```
@@ -53,11 +53,11 @@ mod whitening;
 
 pub use approximate::{DiscoverBy, EXACT_UP_TO};
 pub use assignment::assign;
-pub use curriculum::{Curriculum, lowest_entropy};
+pub use curriculum::Curriculum;
 pub use dot::{dot, dot_products, to_unit_length};
 pub use kmeans::{Clusters, KmeansError, kmeans, kmeans_within};
 pub use lists::Lists;
-pub use loss::{neighbourhood_loss, sampled_neighbourhood_loss};
+pub use loss::neighbourhood_loss;
 pub use memory_bank::MemoryBank;
 pub use mutual_information::mutual_information;
 pub use neighbourhoods::{Neighbourhoods, PartsError};

@@ -1,5 +1,8 @@
 //! Vectors by cluster (an inverted file, IVF, as faiss calls it): whoever looks for those near a
 //! vector looks at a few clusters.
+//!
+//! Kept by hand: k-means and the scan of rows are here already, and an index keeps its lists in a mapped
+//! file; crates for nearest neighbours keep an index of their own in memory, or bind C++.
 
 use anchorhood_engine::{Device, Result, Scan};
 use anchorhood_random::{Draws, Stream};
@@ -66,7 +69,8 @@ impl Lists {
         Ok(Lists::from_parts(centres, count, &of.neighbours.indices))
     }
 
-    fn from_parts(centres: Vec<f32>, count: usize, of: &[u32]) -> Lists {
+    /// Each cluster's vectors in their order, from the cluster of each.
+    pub(crate) fn from_parts(centres: Vec<f32>, count: usize, of: &[u32]) -> Lists {
         let mut starts = vec![0_u32; count + 1];
         for cluster in of {
             starts[*cluster as usize + 1] += 1;

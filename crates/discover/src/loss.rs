@@ -18,7 +18,8 @@ use anchorhood_engine::{Buffer, DevicePositives, Loss, Result, RowSample, Softma
 use crate::MemoryBank;
 
 /// Eq. 7 as a mean over the batch, part of the stream's step. `items` are the batch's pictures,
-/// `positives` those of all pictures.
+/// `positives` those of all pictures. With a `sample` of the memory's rows it is estimated from
+/// these, which stand for all.
 pub fn neighbourhood_loss(
     stream: &mut Stream,
     features: &Buffer,
@@ -26,40 +27,19 @@ pub fn neighbourhood_loss(
     tau: f32,
     positives: &DevicePositives,
     items: &Buffer<u32>,
+    sample: Option<RowSample>,
     loss: Loss,
 ) -> Result<()> {
-    stream.softmax_loss(&softmax(features, bank, tau, positives, items), loss)
-}
-
-/// The same estimated from some rows of the memory, which stand for all.
-#[expect(clippy::too_many_arguments, reason = "as above, and the rows")]
-pub fn sampled_neighbourhood_loss(
-    stream: &mut Stream,
-    features: &Buffer,
-    bank: &MemoryBank,
-    tau: f32,
-    positives: &DevicePositives,
-    items: &Buffer<u32>,
-    sample: RowSample,
-    loss: Loss,
-) -> Result<()> {
-    let of = softmax(features, bank, tau, positives, items);
-    stream.sampled_softmax_loss(&of, sample, loss)
-}
-
-fn softmax<'a>(
-    features: &'a Buffer,
-    bank: &'a MemoryBank,
-    tau: f32,
-    positives: &'a DevicePositives,
-    items: &'a Buffer<u32>,
-) -> SoftmaxLoss<'a> {
-    SoftmaxLoss {
+    let of = SoftmaxLoss {
         queries: features,
         keys: bank.buffer(),
         dim: bank.dim(),
         temperature: tau,
         positives,
         items: Some(items),
+    };
+    match sample {
+        Some(sample) => stream.sampled_softmax_loss(&of, sample, loss),
+        None => stream.softmax_loss(&of, loss),
     }
 }

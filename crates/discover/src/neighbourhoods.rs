@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use anchorhood_engine::{Device, Positives, Result, Scan};
+use anchorhood_engine::{Device, Neighbours, Positives, Result, Scan};
 
-use crate::approximate::approximate;
-use crate::{MemoryBank, lowest_entropy};
+use crate::MemoryBank;
+use crate::approximate::{Approximation, approximate};
+use crate::curriculum::{lowest_entropy, surer};
 
 /// Every picture's neighbours and entropy, and which pictures are anchors; on several processes
 /// that work together, of this one's [part](anchorhood_engine::Communicator::part) of the pictures.
@@ -89,16 +90,8 @@ impl Neighbourhoods {
     ) -> Result<Self> {
         let scan = Scan { dim: bank.dim(), entropy_temperature: Some(tau), k, same: true };
         let found = device.scan(bank.buffer(), bank.buffer(), &scan, progress)?;
-        let (together, n) = (device.communicator(), bank.len());
-        Ok(Neighbourhoods {
-            first: together.part(n).start,
-            pictures: n,
-            k: found.neighbours.k,
-            neighbours: found.neighbours.indices,
-            anchors: lowest_entropy(together, &found.entropy, n, share)?,
-            entropy: found.entropy,
-            recall: None,
-        })
+        let Neighbours { k, indices, .. } = found.neighbours;
+        Neighbourhoods::found(device, bank, share, k, (indices, found.entropy), None)
     }
 
     /// The same for very many pictures: neighbours are looked for in a few clusters of the rows,
@@ -112,18 +105,24 @@ impl Neighbourhoods {
         share: f64,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Self> {
-        let (together, n) = (device.communicator(), bank.len());
-        let k = k.min(n.saturating_sub(1));
-        let found = approximate(device, bank, k, tau, progress)?;
-        Ok(Neighbourhoods {
-            first: together.part(n).start,
-            pictures: n,
-            k,
-            neighbours: found.neighbours,
-            anchors: lowest_entropy(together, &found.entropy, n, share)?,
-            entropy: found.entropy,
-            recall: Some(found.recall),
-        })
+        let k = k.min(bank.len().saturating_sub(1));
+        let Approximation { neighbours, entropy, recall } =
+            approximate(device, bank, k, tau, progress)?;
+        Neighbourhoods::found(device, bank, share, k, (neighbours, entropy), Some(recall))
+    }
+
+    fn found(
+        device: &Device,
+        bank: &MemoryBank,
+        share: f64,
+        k: usize,
+        (neighbours, entropy): (Vec<u32>, Vec<f32>),
+        recall: Option<f64>,
+    ) -> Result<Self> {
+        let (together, pictures) = (device.communicator(), bank.len());
+        let anchors = lowest_entropy(together, &entropy, pictures, share)?;
+        let first = together.part(pictures).start;
+        Ok(Neighbourhoods { first, pictures, k, neighbours, anchors, entropy, recall })
     }
 
     /// Neighbourhoods from what [`k`](Self::k), [`neighbours`](Self::neighbours),
@@ -223,12 +222,8 @@ impl Neighbourhoods {
 
     /// Pictures from the surest to the hardest; what is no number comes last.
     pub fn by_entropy(&self) -> Vec<u32> {
-        let key = |i: &u32| match self.entropy[*i as usize] {
-            e if e.is_nan() => f32::INFINITY,
-            e => e,
-        };
         let mut order: Vec<u32> = (0..self.entropy.len() as u32).collect();
-        order.sort_by(|a, b| key(a).total_cmp(&key(b)).then(a.cmp(b)));
+        order.sort_by(|a, b| surer(&self.entropy, *a, *b));
         order
     }
 

@@ -1,6 +1,6 @@
 //! How does a graph of layers run, forwards and backwards, on this device?
 //!
-//! A [`Graph`] is built once, its shapes inferred as it grows. A [`Plan`] then fixes, before the
+//! A [`Graph`] is built once, its shapes inferred as it grows. A plan then fixes, before the
 //! first batch, where every activation and gradient lives, which memory is reused, and in which
 //! order gradients are written or added. A [`Device`] turns both into a [`Network`] that runs
 //! without allocating, and a [`Stream`] takes the calls of a training step: done at once on a CPU,
@@ -72,11 +72,11 @@ pub use error::{Error, Fits, Result};
 pub use graph::{Activation, ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};
 pub use growing_values::{GrowingValues, SharedValues};
 pub use network::{Input, Network, NetworkBackend, NetworkOptions, Tensors};
-pub use optimiser::{FrozenSteps, Norms, Optimiser, ParameterGroup};
+pub use optimiser::{FrozenSteps, Optimiser, ParameterGroup};
 pub use parameters::{Initial, Parameter, Role};
-pub use plan::{GradientWrite, Plan, Slot};
+pub(crate) use plan::{GradientWrite, Plan, Slot};
 pub use precision::Precision;
 pub use profile::{PartTime, Profile};
 pub use shards::merge_softmax;
 pub use similarity::{DevicePositives, Neighbours, Positives, RowSample, Scan, ScanResult};
-pub use stream::{Counting, Loss, SoftmaxLoss, StepOps, Stepped, Stream, StreamBackend, Tiles};
+pub use stream::{Counting, Loss, SoftmaxLoss, Stream, StreamBackend, Tiles};

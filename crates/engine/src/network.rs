@@ -165,16 +165,8 @@ impl Network {
     /// masks, too.
     pub fn initialise(&mut self, seed: u64) -> Result<()> {
         self.backend.seed_dropout(seed);
-        let parameters = self.graph().parameters().to_vec();
-        for (index, p) in parameters.iter().enumerate() {
-            self.write(Tensors::Values, index, &p.initial_values(seed, index))?;
-            if p.role == crate::Role::Weight {
-                for slot in 0..self.slots() {
-                    self.write(Tensors::Slot(slot), index, &vec![0.0; p.len()])?;
-                }
-            }
-        }
-        Ok(())
+        let (parameters, slots) = (self.graph().parameters().to_vec(), self.slots());
+        draw(&parameters, slots, seed, |which, index, values| self.write(which, index, values))
     }
 
     /// Tells layers that turn colours into others by which mean and deviation pictures are
@@ -282,6 +274,24 @@ impl Network {
     }
 }
 
+/// Writes the initial parameters, and zeros to the optimiser's slots.
+fn draw(
+    parameters: &[Parameter],
+    slots: usize,
+    seed: u64,
+    mut write: impl FnMut(Tensors, usize, &[f32]) -> Result<()>,
+) -> Result<()> {
+    for (index, p) in parameters.iter().enumerate() {
+        write(Tensors::Values, index, &p.initial_values(seed, index))?;
+        if p.role == crate::Role::Weight {
+            for slot in 0..slots {
+                write(Tensors::Slot(slot), index, &vec![0.0; p.len()])?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What a device's networks can do; [`Network`] says what each does.
 #[allow(missing_docs)]
 pub trait NetworkBackend: Send {
@@ -358,96 +368,20 @@ pub(crate) fn count_pictures(graph: &Graph, batch: usize, pixels: &[f32]) -> Res
 mod tests {
     use super::*;
 
-    /// A device that cannot be written to, and is asked for nothing else.
-    struct Full(Graph);
-
-    impl NetworkBackend for Full {
-        fn as_any(&self) -> &dyn Any {
-            self
-        }
-
-        fn graph(&self) -> &Graph {
-            &self.0
-        }
-
-        fn passes(&self) -> usize {
-            1
-        }
-
-        fn seed_dropout(&mut self, _: u64) {}
-
-        fn write(&mut self, _: Tensors, _: usize, _: &[f32]) -> Result<()> {
-            Err(Error::Device("an illegal memory access".into()))
-        }
-
-        fn batch(&self) -> usize {
-            unreachable!()
-        }
-
-        fn memory_bytes(&self) -> usize {
-            unreachable!()
-        }
-
-        fn forward(&mut self, _: &mut dyn StreamBackend, _: usize, _: Input) -> Result<()> {
-            unreachable!()
-        }
-
-        fn output(&self) -> &Buffer {
-            unreachable!()
-        }
-
-        fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer) {
-            unreachable!()
-        }
-
-        fn backward(&mut self, _: &mut dyn StreamBackend, _: usize) -> Result<()> {
-            unreachable!()
-        }
-
-        fn input_gradient(&self) -> Result<&Buffer> {
-            unreachable!()
-        }
-
-        fn slots(&self) -> usize {
-            unreachable!()
-        }
-
-        fn regroup(&mut self, _: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
-            unreachable!()
-        }
-
-        fn update(&mut self, _: &mut dyn StreamBackend) -> Result<()> {
-            unreachable!()
-        }
-
-        fn follow(
-            &mut self,
-            _: &mut dyn StreamBackend,
-            _: &dyn NetworkBackend,
-            _: Scalar,
-        ) -> Result<()> {
-            unreachable!()
-        }
-
-        fn infer(&mut self, _: &[f32], _: &mut [f32]) -> Result<()> {
-            unreachable!()
-        }
-
-        fn kept(&self, _: NodeId, _: usize) -> Result<Vec<f32>> {
-            unreachable!()
-        }
-
-        fn read(&self, _: Tensors, _: usize) -> Result<Vec<f32>> {
-            unreachable!()
-        }
-    }
-
     #[test]
     fn a_device_that_fails_while_parameters_are_drawn_says_so() {
         let mut g = Graph::new();
         let x = g.input(1, 1, 2);
         g.linear("fc", x, 3, true).unwrap();
-        let failed = Network::new(Box::new(Full(g))).initialise(0).unwrap_err();
-        assert!(matches!(failed, Error::Device(_)), "{failed}");
+        let lost = || Err(Error::Device("an illegal memory access".into()));
+        for failing in 0..4 {
+            let mut written = 0;
+            let drawn = draw(g.parameters(), 1, 0, |_, _, _| {
+                written += 1;
+                if written > failing { lost() } else { Ok(()) }
+            });
+            assert!(matches!(drawn, Err(Error::Device(_))), "write {failing}: {drawn:?}");
+        }
+        assert!(draw(g.parameters(), 1, 0, |_, _, _| Ok(())).is_ok());
     }
 }

@@ -41,18 +41,7 @@ impl Op {
         match self {
             Op::Conv { norm, .. } => *norm,
             Op::BatchNorm(norm) => Some(*norm),
-            Op::Input
-            | Op::Relu
-            | Op::Activation(_)
-            | Op::Add
-            | Op::MaxPool(_)
-            | Op::GlobalAvgPool
-            | Op::Upsample
-            | Op::Linear { .. }
-            | Op::Dropout(_)
-            | Op::L2Normalise
-            | Op::Channels { .. }
-            | Op::Lab => None,
+            _ => None,
         }
     }
 }
@@ -68,18 +57,7 @@ impl Node {
         let bias = match self.op {
             Op::Conv { spec, .. } => spec.bias,
             Op::Linear { bias, .. } => bias,
-            Op::Input
-            | Op::BatchNorm(_)
-            | Op::Relu
-            | Op::Activation(_)
-            | Op::Add
-            | Op::MaxPool(_)
-            | Op::GlobalAvgPool
-            | Op::Upsample
-            | Op::Dropout(_)
-            | Op::L2Normalise
-            | Op::Channels { .. }
-            | Op::Lab => false,
+            _ => false,
         };
         bias.then(|| self.parameters[1])
     }
@@ -94,18 +72,7 @@ impl Node {
                 let flat = Shape::new(1, 1, input().len());
                 Some((flat, Window::square(1, 1, 0)))
             }
-            Op::Input
-            | Op::BatchNorm(_)
-            | Op::Relu
-            | Op::Activation(_)
-            | Op::Add
-            | Op::MaxPool(_)
-            | Op::GlobalAvgPool
-            | Op::Upsample
-            | Op::Dropout(_)
-            | Op::L2Normalise
-            | Op::Channels { .. }
-            | Op::Lab => None,
+            _ => None,
         }
     }
 }

@@ -59,11 +59,11 @@ pub enum Optimiser {
 
 /// The lengths (L2 norms) of a tensor's weights and of its gradient.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Norms {
+pub(crate) struct Norms {
     /// Of the weights.
-    pub weights: f64,
+    pub(crate) weights: f64,
     /// Of the gradient.
-    pub gradient: f64,
+    pub(crate) gradient: f64,
 }
 
 impl Optimiser {
@@ -91,7 +91,7 @@ impl Optimiser {
     }
 
     /// Whether a step needs the [`Norms`] of a group's tensors.
-    pub fn needs_norms(&self, group: &ParameterGroup) -> bool {
+    pub(crate) fn needs_norms(&self, group: &ParameterGroup) -> bool {
         match self {
             Optimiser::Sgd { .. } | Optimiser::AdamW { .. } => false,
             Optimiser::Lars { .. } => group.adapt,
@@ -112,7 +112,7 @@ impl Optimiser {
     /// Of the two slots SGD and LARS use the first; what is not used may be empty. Norms are read
     /// where [`Optimiser::needs_norms`].
     #[inline(always)]
-    pub fn apply(
+    pub(crate) fn apply(
         &self,
         rate: f32,
         number: u64,

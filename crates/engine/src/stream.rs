@@ -13,8 +13,8 @@ mod step_ops;
 
 use std::any::Any;
 
-pub(crate) use step_ops::made_for_shape;
 pub use step_ops::{Counting, Loss, SoftmaxLoss, StepOps, Tiles};
+pub(crate) use step_ops::{Labelled, Rows, Views, made_for_shape};
 
 use crate::batch::{Batch, BatchSource, Epoch};
 use crate::communicator::Communicator;
@@ -69,6 +69,27 @@ impl Stream {
             }
         }
         source.backend.taken(&mut *self.backend)
+    }
+
+    /// All steps of an epoch, or of the rest of one, until the last is done; gives the loss of
+    /// each. For `work`, see [`step`](Stream::step).
+    pub fn epoch(
+        &mut self,
+        source: &mut BatchSource,
+        epoch: &Epoch,
+        work: &mut dyn FnMut(&mut Stream, Batch) -> Result<()>,
+    ) -> Result<Vec<f64>> {
+        self.begin_epoch(source, epoch)?;
+        // A schedule has a value for every step.
+        let steps = epoch.scalars.first().map_or(0, Vec::len).saturating_sub(epoch.first);
+        let mut losses = Vec::with_capacity(steps);
+        for step in 1..=steps {
+            self.step(source, work)?;
+            if step % self.capacity() == 0 || step == steps {
+                self.losses(&mut losses)?;
+            }
+        }
+        Ok(losses)
     }
 
     /// Where the time of a step goes, on a device that can tell, found by running its parts alone.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anchorhood_engine::{Communicator, Device, Precision, Scan, find_nccl};
 use anchorhood_ranks::{Launch, ThreadRank, join};
 use common::several::{
-    DIM, Left, Stepped, contrast, network_steps, own, sampled_step, sharded, softmax_step, together,
+    DIM, Left, close_within, contrast, network_steps, own, sharded, softmax_step, together,
 };
 use common::uniform;
 
@@ -37,11 +37,9 @@ fn one_rank_has_the_bits_of_one_process() {
     for precision in [Precision::F32, Precision::Bf16] {
         let [alone, among] = both(precision, |device| network_steps(device, false, STEPS));
         assert_eq!(alone, among, "{precision}");
-        for each in [false, true] {
-            let [alone, among] = both(precision, |device| softmax_step(device, 1001, each));
-            assert_eq!(alone, among, "{precision}");
-            let sampled = |device: &Device| sampled_step(device, 1001, each, 200);
-            let [alone, among] = both(precision, sampled);
+        for (each, sample) in [(false, None), (true, None), (false, Some(200)), (true, Some(200))] {
+            let step = |device: &Device| softmax_step(device, 1001, each, sample);
+            let [alone, among] = both(precision, step);
             assert_eq!(alone, among, "{precision}");
         }
         let [alone, among] = both(precision, |device| contrast(device, 3));
@@ -83,11 +81,7 @@ fn assert_like(got: &Left, expected: &Left) {
 
 /// As near as two batch sizes of one convolution are.
 fn near(got: &[f32], expected: &[f32], what: &str) {
-    assert_eq!(got.len(), expected.len(), "{what}");
-    let most = expected.iter().fold(1e-6_f32, |m, v| m.max(v.abs()));
-    for (place, (g, e)) in got.iter().zip(expected).enumerate() {
-        assert!((g - e).abs() <= 1e-4 * most, "{what}, {place}: {g} for {e}");
-    }
+    close_within(1e-4, got, expected, what);
 }
 
 /// The logarithms by which parts of a scan are put together, against the CPU's.
@@ -156,25 +150,19 @@ fn as_rank(launch: &Launch) {
     let own: Vec<f32> = left.values.concat();
     let both = gather(own.clone(), 2 * own.len(), 1);
     assert_eq!(both[..own.len()], both[own.len()..]);
-    for (is_sampled, each) in [(false, false), (false, true), (true, false), (true, true)] {
-        let step = |device: &Device| match is_sampled {
-            false => softmax_step(device, 1001, each),
-            true => sampled_step(device, 1001, each, 200),
-        };
-        let (whole, here) = (step(&alone), step(&device));
-        let all = |of: fn(&Stepped) -> &Vec<f32>, views: usize, len: usize| {
-            let parts = gather(of(&here).clone(), len, 1);
-            let parts: Vec<_> = parts.chunks(len / 2).map(<[f32]>::to_vec).collect();
-            together(&parts, views)
-        };
-        near(&all(|s| &s.0, 2, whole.0.len()), &whole.0, "losses");
-        near(&all(|s| &s.1, 2, whole.1.len()), &whole.1, "gradient");
-        near(&gather(here.3.clone(), 1001, DIM), &whole.3, "rows");
+    let stacked = |here: &[f32], len: usize, views: usize| {
+        let parts = gather(here.to_vec(), len, 1);
+        let parts: Vec<_> = parts.chunks(len / 2).map(<[f32]>::to_vec).collect();
+        together(&parts, views)
+    };
+    for (each, sample) in [(false, None), (true, None), (false, Some(200)), (true, Some(200))] {
+        let [whole, here] = [&alone, &device].map(|on| softmax_step(on, 1001, each, sample));
+        near(&stacked(&here[0], whole[0].len(), 2), &whole[0], "losses");
+        near(&stacked(&here[1], whole[1].len(), 2), &whole[1], "gradient");
+        near(&gather(here[2].clone(), 1001, DIM), &whole[2], "rows");
     }
-    let (whole, here) = (contrast(&alone, 3), contrast(&device, 3));
-    let parts = gather(here.1, whole.1.len(), 1);
-    let parts: Vec<_> = parts.chunks(whole.1.len() / 2).map(<[f32]>::to_vec).collect();
-    near(&together(&parts, 3), &whole.1, "contrastive gradient");
+    let [whole, here] = [&alone, &device].map(|on| contrast(on, 3));
+    near(&stacked(&here[1], whole[1].len(), 3), &whole[1], "contrastive gradient");
     scan_like_one(&device, &alone);
     device.leave();
 }

@@ -13,7 +13,7 @@ use anchorhood_random::{Draws, Stream};
 const DIM: usize = 128;
 
 fn features(n: usize, item: u64) -> Rows {
-    let mut rows = Rows { dim: DIM, channels: DIM, values: vec![0.0; n * DIM] };
+    let mut rows = Rows::new(vec![0.0; n * DIM], DIM);
     Draws::new(0, Stream::Test, 0, item).fill_symmetric(&mut rows.values, 1.0);
     rows.to_unit_length();
     rows

@@ -2,18 +2,19 @@
 
 use anchorhood_data::Labels;
 use anchorhood_discover::Neighbourhoods;
+use serde::{Deserialize, Serialize};
 
 /// Counts over the anchors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consistency {
-    /// Pictures that are anchors.
-    pub anchors: usize,
     /// Anchors all of whose neighbours carry their label.
     pub consistent_anchors: usize,
-    /// Pairs of an anchor and a neighbour.
-    pub pairs: usize,
-    /// Pairs that share a label.
+    /// Pictures that are anchors.
+    pub anchors: usize,
+    /// Pairs of an anchor and a neighbour that share a label.
     pub consistent_pairs: usize,
+    /// Such pairs in all.
+    pub pairs: usize,
 }
 
 impl Consistency {

@@ -9,7 +9,8 @@ use anchorhood_data::{Augmentation, Pictures, augment, normalise};
 use anchorhood_engine::{Network, Result, Shape};
 use anchorhood_random::{Draws, Stream};
 
-use crate::features::{See, extract_seen, raw_pixels_seen};
+use crate::features::raw_pixels_seen;
+use crate::rows::{See, extract_seen};
 use crate::{LabelFree, Rows};
 
 /// Pixels' values of a picture that are compared, at most.
@@ -55,10 +56,10 @@ impl Copies {
 
     /// Figures of a network's features.
     pub fn judge(&self, network: &mut Network, mean: [f32; 3], std: [f32; 3]) -> Result<LabelFree> {
-        let (n, one, dim) = (self.len(), self.pictures.picture_len(), network.features());
+        let of = [self.len(), self.pictures.picture_len()];
+        let result = network.graph().output_node();
         let mut rows = |see: &See| {
-            let mut rows =
-                Rows { dim, channels: dim, values: extract_seen(network, n, one, see, &|_| {})? };
+            let mut rows = extract_seen(network, result, of, see, usize::MAX, &|_| {})?;
             rows.to_unit_length();
             Ok::<Rows, anchorhood_engine::Error>(rows)
         };

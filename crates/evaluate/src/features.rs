@@ -4,6 +4,7 @@ use anchorhood_data::{Pictures, normalise};
 use anchorhood_engine::{Network, Result, Shape};
 use rayon::prelude::*;
 
+use crate::rows::{See, extract_seen};
 use crate::{Rows, average, pooled};
 
 /// What the network makes of every picture, not augmented, in inference mode: a row for each.
@@ -18,61 +19,16 @@ pub fn extract(
     let as_it_is = |i: usize, pixels: &mut [f32], scratch: &mut Vec<u8>| {
         normalise(pictures.picture_in(i, scratch), mean, std, pixels);
     };
-    let (n, one) = (pictures.len(), pictures.picture_len());
-    extract_seen(network, n, one, &as_it_is, progress)
-}
-
-/// Writes what is seen of a picture, by its number; the bytes are scratch.
-pub(crate) type See<'a> = dyn Fn(usize, &mut [f32], &mut Vec<u8>) + Sync + 'a;
-
-/// What the network makes of `n` pictures of `one` values each, however they are seen.
-pub(crate) fn extract_seen(
-    network: &mut Network,
-    n: usize,
-    one: usize,
-    see: &See,
-    progress: &dyn Fn(usize),
-) -> Result<Vec<f32>> {
-    let graph = network.graph();
-    let dim = graph.node(graph.output_node()).shape.len();
-    let batch = network.batch();
-    let mut features = vec![0.0; n * dim];
-    let mut pixels = vec![0.0; batch * one];
-    let mut done = 0;
-    for out in features.chunks_mut(batch * dim) {
-        let count = out.len() / dim;
-        let each = pixels[..count * one].par_chunks_exact_mut(one).enumerate();
-        each.for_each_init(Vec::new, |scratch, (i, to)| see(done + i, to, scratch));
-        network.infer(&pixels[..count * one], out)?;
-        done += count;
-        progress(done);
-    }
-    Ok(features)
-}
-
-/// What a network is given of the pictures from `first` on, as many as `pixels` has room for.
-pub(crate) fn see(
-    pictures: &Pictures,
-    first: usize,
-    mean: [f32; 3],
-    std: [f32; 3],
-    pixels: &mut [f32],
-) {
-    let each = pixels.par_chunks_exact_mut(pictures.picture_len());
-    each.enumerate().for_each_init(Vec::new, |scratch, (i, pixels)| {
-        normalise(pictures.picture_in(first + i, scratch), mean, std, pixels);
-    });
+    let (result, of) = (network.graph().output_node(), [pictures.len(), pictures.picture_len()]);
+    Ok(extract_seen(network, result, of, &as_it_is, usize::MAX, progress)?.values)
 }
 
 /// The pixels of every picture as its feature: in [0, 1], less the data set's mean of the channel,
 /// and scaled to unit length, so that similarity is a cosine. Without the mean all pictures would
 /// look alike, being all rather bright or all rather dark. A picture that is all mean stays zero.
-pub fn raw_pixels(pictures: &Pictures, mean: [f32; 3]) -> Vec<f32> {
-    raw_pixels_within(pictures, mean, usize::MAX).values
-}
-
-/// The same with at most so many values of a picture: larger ones are averaged to a grid that has
-/// no more. All pixels of a million pictures of 224×224 would take 770 GB.
+///
+/// At most so many values of a picture: larger ones are averaged to a grid that has no more. All
+/// pixels of a million pictures of 224×224 would take 770 GB.
 pub fn raw_pixels_within(pictures: &Pictures, mean: [f32; 3], most: usize) -> Rows {
     let as_it_is = |i: usize, pixels: &mut [f32], scratch: &mut Vec<u8>| {
         normalise(pictures.picture_in(i, scratch), mean, [1.0; 3], pixels);

@@ -4,6 +4,7 @@
 
 use anchorhood_data::Labels;
 use anchorhood_engine::{Buffer, Device, Error, Neighbours, Result, Scan};
+use serde::{Deserialize, Serialize};
 
 /// How the vote is held.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,7 +12,7 @@ pub struct KnnOptions {
     /// How many neighbours vote.
     pub k: usize,
     /// τ of the weights.
-    pub temperature: f32,
+    pub temperature: f64,
 }
 
 impl Default for KnnOptions {
@@ -22,8 +23,8 @@ impl Default for KnnOptions {
 }
 
 /// How the vote went.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct KnnResult {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Accuracy {
     /// Share of test pictures whose class came first.
     pub top1: f64,
     /// Share whose class was among the first five; nothing where there are no more than five
@@ -34,7 +35,7 @@ pub struct KnnResult {
     /// Neighbours that voted: fewer than asked for where there were fewer training pictures.
     pub k: usize,
     /// τ of the weights.
-    pub temperature: f32,
+    pub temperature: f64,
 }
 
 /// Classifies every test feature by the training features in `bank`, both rows of length `dim`.
@@ -49,7 +50,7 @@ pub fn weighted_knn(
     train_labels: &Labels,
     test: &Buffer,
     test_labels: &Labels,
-) -> Result<KnnResult> {
+) -> Result<Accuracy> {
     check_options(options, train_labels, test_labels)?;
     let scan = Scan { dim, entropy_temperature: None, k: options.k, same: false };
     let found = device.scan(test, bank, &scan, &|_| {})?.neighbours;
@@ -64,15 +65,20 @@ pub fn weighted_knn(
         )));
     }
     let classes = train_labels.classes().len().max(test_labels.classes().len());
-    let ranks =
-        ranks(&found, options.temperature, classes, train_labels, &test_labels.values()[part]);
+    let ranks = ranks(
+        &found,
+        options.temperature as f32,
+        classes,
+        train_labels,
+        &test_labels.values()[part],
+    );
     let hits = |first: usize| {
         let hits = ranks.iter().filter(|r| r.is_some_and(|r| r < first));
         hits.count() as f64
     };
     let mut hits = [hits(1), hits(5)];
     together.sum_f64(&mut hits)?;
-    Ok(KnnResult {
+    Ok(Accuracy {
         top1: hits[0] / n as f64,
         top5: (classes > 5).then(|| hits[1] / n as f64),
         n,
@@ -86,7 +92,8 @@ fn check_options(options: &KnnOptions, train: &Labels, test: &Labels) -> Result<
     if k == 0 {
         return Err(Error::Plan("kNN with k = 0: no one would vote".into()));
     }
-    if !(temperature > 0.0 && temperature.is_finite()) {
+    let votes_by = temperature as f32;
+    if !(votes_by > 0.0 && votes_by.is_finite()) {
         return Err(Error::Plan(format!(
             "kNN with temperature {temperature}: must be a positive number"
         )));

@@ -4,21 +4,26 @@
 
 use anchorhood_discover::dot_products;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::Rows;
 
 /// What can be said of features without labels.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelFree {
     /// Pictures that were compared, each with two copies.
     pub pictures: usize,
+    /// Share of copies that have their own original among the [`LabelFree::NEIGHBOURS`] nearest of
+    /// all originals.
+    pub found: f64,
     /// Share of the pictures nearest to one copy that are also nearest to the other, of
     /// [`LabelFree::NEIGHBOURS`], their own original left out. Chance is the share that so many
     /// neighbours are of all pictures.
     pub agreement: f64,
-    /// Share of copies that have their own original among the [`LabelFree::NEIGHBOURS`] nearest of
-    /// all originals.
-    pub found: f64,
+    /// One number to compare by, from 0 to 1: the geometric mean of `found` and `agreement`.
+    /// Features that only tell pictures apart find originals and share no neighbours; those that
+    /// only sort them coarsely, the other way round.
+    pub score: f64,
     /// Directions in which pictures differ: (Σλ)² / Σλ² of the covariance's eigenvalues λ, its
     /// participation ratio. 1 where all pictures lie on a line, and where they are all the same.
     pub effective_rank: f64,
@@ -31,23 +36,18 @@ impl LabelFree {
     /// Neighbours that are looked at; fewer where there are not so many pictures.
     pub const NEIGHBOURS: usize = 10;
 
-    /// One number to compare by, from 0 to 1: the geometric mean of `found` and `agreement`.
-    /// Features that only tell pictures apart find originals and share no neighbours; those that
-    /// only sort them coarsely, the other way round.
-    pub fn score(&self) -> f64 {
-        (self.found * self.agreement).sqrt()
-    }
-
     /// Compares each row, of unit length, with its copies'.
     pub fn of(originals: &Rows, copies: [&Rows; 2]) -> LabelFree {
         let n = originals.len();
         let alike = similarities(originals, originals);
         let of_copies = copies.map(|copies| similarities(copies, originals));
         let found = of_copies.each_ref().map(|of| found(of, n));
+        let (found, agreement) = ((found[0] + found[1]) / 2.0, agreement(&of_copies, n));
         LabelFree {
             pictures: n,
-            agreement: agreement(&of_copies, n),
-            found: (found[0] + found[1]) / 2.0,
+            found,
+            agreement,
+            score: (found * agreement).sqrt(),
             effective_rank: effective_rank(&alike, n),
             uniformity: uniformity(&alike, n),
         }
@@ -145,7 +145,7 @@ mod tests {
     use anchorhood_random::{Draws, Stream};
 
     fn rows(dim: usize, values: Vec<f32>) -> Rows {
-        let mut rows = Rows { dim, channels: dim, values };
+        let mut rows = Rows::new(values, dim);
         rows.to_unit_length();
         rows
     }
@@ -201,10 +201,13 @@ mod tests {
         let entries = (0..dim * dim).map(|i| covariance(i / dim, i % dim));
         let pairs = (0..n).flat_map(|i| (0..n).filter(move |j| *j != i).map(move |j| (i, j)));
         let near = pairs.map(|(i, j)| (-2.0 * distance(originals.row(i), originals.row(j))).exp());
+        let found = found as f64 / (2 * n) as f64;
+        let agreement = (0..n).map(shared).sum::<usize>() as f64 / (n * k) as f64;
         LabelFree {
             pictures: n,
-            agreement: (0..n).map(shared).sum::<usize>() as f64 / (n * k) as f64,
-            found: found as f64 / (2 * n) as f64,
+            found,
+            agreement,
+            score: (found * agreement).sqrt(),
             effective_rank: trace * trace / entries.map(|v| v * v).sum::<f64>(),
             uniformity: (near.sum::<f64>() / (n * (n - 1)) as f64).ln(),
         }
@@ -220,6 +223,7 @@ mod tests {
             for (ours, right) in [
                 (ours.agreement, right.agreement),
                 (ours.found, right.found),
+                (ours.score, right.score),
                 (ours.effective_rank, right.effective_rank),
                 (ours.uniformity, right.uniformity),
             ] {
@@ -232,7 +236,7 @@ mod tests {
     fn copies_that_are_the_same_find_everything_and_those_of_nothing_nothing() {
         let (originals, _) = noisy(200, 8, 0.0);
         let figures = LabelFree::of(&originals, [&originals; 2]);
-        assert_eq!(figures.score(), 1.0);
+        assert_eq!(figures.score, 1.0);
         assert!(figures.effective_rank > 6.0 && figures.effective_rank <= 8.0);
         let others = [1, 2].map(|item| rows(8, drawn(200, 8, item)));
         let figures = LabelFree::of(&originals, others.each_ref());

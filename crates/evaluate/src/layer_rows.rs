@@ -4,7 +4,7 @@
 use anchorhood_data::{Dataset, Labels, Pictures};
 use anchorhood_engine::{Buffer, Device, Network, NodeId, Result};
 
-use crate::{KnnOptions, KnnResult, LinearSet, Rows, extract_layer, weighted_knn};
+use crate::{Accuracy, KnnOptions, LinearSet, Rows, extract_layer, weighted_knn};
 
 /// Labelled pictures to train and to test on, and how a network is to see them.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl<'a> LabelledPictures<'a> {
         options: &KnnOptions,
         train: &Buffer,
         test: Rows,
-    ) -> Result<KnnResult> {
+    ) -> Result<Accuracy> {
         let dim = test.dim;
         let test = device.hand_over(test.values)?;
         let (train_labels, test_labels) = (self.train_labels, self.test_labels);
@@ -99,7 +99,7 @@ impl LayerRows {
         device: &Device,
         options: &KnnOptions,
         pictures: &LabelledPictures,
-    ) -> Result<KnnResult> {
+    ) -> Result<Accuracy> {
         self.train.to_unit_length();
         self.test.to_unit_length();
         let train = device.hand_over(self.train.values)?;

@@ -2,9 +2,10 @@
 //!
 //! Labels are read here and nowhere in training: [`weighted_knn`] classifies test pictures by their
 //! nearest training pictures, a [`LinearSet`] trains linear classifiers on any layer's values,
-//! [`consistency`] asks how often a discovered neighbourhood is of one class, and [`raw_pixels`]
-//! gives the floor that any feature should beat. Every protocol takes a network as it is: trained,
-//! imported, or fresh from its seed. [`Attention`] shows where a network looks.
+//! [`consistency`] asks how often a discovered neighbourhood is of one class, and
+//! [`raw_pixels_within`] gives the floor that any feature should beat. Every protocol takes a
+//! network as it is: trained, imported, or fresh from its seed. [`Attention`] shows where a network
+//! looks.
 
 #![forbid(unsafe_code)]
 
@@ -25,8 +26,8 @@ mod tsne;
 pub use attention::{Attention, HeatMap, LayerGradient, Memory};
 pub use consistency::{Consistency, consistency};
 pub use copies::Copies;
-pub use features::{extract, raw_pixels, raw_pixels_within};
-pub use knn::{KnnOptions, KnnResult, weighted_knn};
+pub use features::{extract, raw_pixels_within};
+pub use knn::{Accuracy, KnnOptions, weighted_knn};
 pub use label_free::LabelFree;
 pub use layer_rows::{LabelledPictures, LayerRows};
 pub use linear::{LinearOptions, LinearResult, LinearSet};

@@ -8,12 +8,10 @@
 
 use std::ops::Range;
 
-use anchorhood_data::Pictures;
+use anchorhood_data::{Pictures, normalise};
 use anchorhood_discover::to_unit_length;
 use anchorhood_engine::{Error, Network, NodeId, Result, Shape};
 use rayon::prelude::*;
-
-use crate::features::see;
 
 /// Values of a row, at most, unless another number is asked for.
 pub const MOST_VALUES: usize = 10_000;
@@ -30,6 +28,11 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// Rows of `dim` values that are of one place.
+    pub fn new(values: Vec<f32>, dim: usize) -> Rows {
+        Rows { dim, channels: dim, values }
+    }
+
     /// How many rows.
     pub fn len(&self) -> usize {
         self.values.len() / self.dim.max(1)
@@ -64,22 +67,44 @@ pub fn extract_layer(
     most: usize,
     progress: &dyn Fn(usize),
 ) -> Result<Rows> {
+    let as_it_is = |i: usize, pixels: &mut [f32], scratch: &mut Vec<u8>| {
+        normalise(pictures.picture_in(i, scratch), mean, std, pixels);
+    };
+    let of = [pictures.len(), pictures.picture_len()];
+    extract_seen(network, node, of, &as_it_is, most, progress)
+}
+
+/// Writes what is seen of a picture, by its number; the bytes are scratch.
+pub(crate) type See<'a> = dyn Fn(usize, &mut [f32], &mut Vec<u8>) + Sync + 'a;
+
+/// The same of `n` pictures of `one` values each, however they are seen.
+pub(crate) fn extract_seen(
+    network: &mut Network,
+    node: NodeId,
+    [n, one]: [usize; 2],
+    see: &See,
+    most: usize,
+    progress: &dyn Fn(usize),
+) -> Result<Rows> {
     let graph = network.graph();
-    let from = graph.shape(node);
-    let result = graph.shape(graph.output_node()).len();
+    let (from, last) = (graph.shape(node), graph.output_node());
+    let result = graph.shape(last).len();
     let to = pooled(from, most);
-    let (batch, one, n) = (network.batch(), pictures.picture_len(), pictures.len());
+    let batch = network.batch();
     let mut values = reserve(n, to.len())?;
     let mut pixels = vec![0.0; batch * one];
     let mut output = vec![0.0; batch * result];
     for first in (0..n).step_by(batch) {
         let count = batch.min(n - first);
-        see(pictures, first, mean, std, &mut pixels[..count * one]);
-        network.infer(&pixels[..count * one], &mut output[..count * result])?;
-        let map = network.kept(node, count)?;
+        let (pixels, output) = (&mut pixels[..count * one], &mut output[..count * result]);
+        let each = pixels.par_chunks_exact_mut(one).enumerate();
+        each.for_each_init(Vec::new, |scratch, (i, to)| see(first + i, to, scratch));
+        network.infer(pixels, output)?;
         values.resize((first + count) * to.len(), 0.0);
+        let kept = if node == last { vec![] } else { network.kept(node, count)? };
+        let maps = if node == last { output } else { &kept[..] };
         (values[first * to.len()..].par_chunks_exact_mut(to.len()))
-            .zip(map.par_chunks_exact(from.len()))
+            .zip(maps.par_chunks_exact(from.len()))
             .for_each(|(out, map)| average(map, from, to, out));
         progress(first + count);
     }
@@ -157,7 +182,7 @@ mod tests {
 
     #[test]
     fn unit_length() {
-        let mut rows = Rows { dim: 2, channels: 2, values: vec![3.0, 4.0, 0.0, 0.0] };
+        let mut rows = Rows::new(vec![3.0, 4.0, 0.0, 0.0], 2);
         rows.to_unit_length();
         assert_eq!(rows.values, [0.6, 0.8, 0.0, 0.0]);
         assert_eq!((rows.len(), rows.row(1)), (2, &[0.0, 0.0][..]));

@@ -2,9 +2,11 @@
 //! is good to know.
 
 use anchorhood_search::Model;
-use anchorhood_train::{NetworkConfig, Tensor, VERSION};
+use anchorhood_train::{InputForm, NetworkConfig, Tensor, VERSION};
 
-use crate::{ExportError, NamedTensor, Preprocessing, onnx_model, torchvision_weights};
+use crate::ExportError;
+use crate::onnx::onnx_model;
+use crate::weights::{timm_config, torchvision_weights};
 
 /// What is exported of a model.
 #[derive(Debug)]
@@ -13,9 +15,9 @@ pub struct Exported<'a> {
     /// Which network.
     pub network: &'a NetworkConfig,
     /// Weights and running statistics, in the graph's order.
-    pub tensors: Vec<NamedTensor<'a>>,
+    tensors: &'a [Tensor],
     /// What is done to a picture first.
-    pub preprocessing: Preprocessing,
+    pub preprocessing: InputForm,
     /// Values of the result.
     pub features: usize,
     /// Whether the result comes from the last layer, which libraries call fc, or from the one below
@@ -27,9 +29,7 @@ pub struct Exported<'a> {
 impl<'a> Exported<'a> {
     /// Of a network of ours; what another program's library runs cannot be taken apart.
     pub fn of(model: &'a Model) -> Result<Self, ExportError> {
-        let (network, input) = (model.network()?, model.input());
-        let named =
-            |t: &'a Tensor| NamedTensor { name: &t.name, shape: &t.shape, values: &t.values };
+        let network = model.network()?;
         let (graph, weights) = (model.graph()?, model.weights()?);
         let features = graph.shape(graph.output_node()).len();
         let layer = graph.node(graph.node(graph.output_node()).inputs[0]);
@@ -38,8 +38,8 @@ impl<'a> Exported<'a> {
             network,
             features,
             has_fc: weights.iter().any(|t| t.name == "fc.weight"),
-            tensors: weights.iter().map(named).collect(),
-            preprocessing: Preprocessing { size: input.size, mean: input.mean, std: input.std },
+            tensors: weights,
+            preprocessing: *model.input(),
             notes: vec![
                 ("network", network.architecture.name().into()),
                 ("width", network.width.to_string()),
@@ -59,7 +59,7 @@ impl<'a> Exported<'a> {
     /// The bytes of an ONNX file.
     pub fn onnx(&self) -> Result<Vec<u8>, ExportError> {
         let graph = self.model.graph()?;
-        onnx_model(graph, &self.tensors, &self.preprocessing, VERSION, &self.notes)
+        onnx_model(graph, self.tensors, &self.preprocessing, VERSION, &self.notes)
     }
 
     /// The bytes of a safetensors file with torchvision's names.
@@ -67,6 +67,14 @@ impl<'a> Exported<'a> {
         // For loading it here.
         let all = (Model::DESCRIPTION, self.model.description()?);
         let notes = [&self.notes[..], &[all]].concat();
-        torchvision_weights(&self.tensors, &self.preprocessing, &notes)
+        torchvision_weights(self.tensors, &self.preprocessing, &notes)
+    }
+
+    /// The `config.json` beside a `model.safetensors` of these weights that
+    /// `timm.create_model("local-dir:FOLDER")` reads. Networks that timm has by the same names, at
+    /// their published width, can be loaded; `conv1` of the form for small pictures has to be put
+    /// in first.
+    pub fn timm_config(&self) -> Result<String, ExportError> {
+        timm_config(self.network.architecture.name(), self.tensors, &self.preprocessing)
     }
 }

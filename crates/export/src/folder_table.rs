@@ -7,7 +7,8 @@ use anchorhood_files::{AtomicFile, FileSystem};
 use anchorhood_search::{FolderVectors, Model};
 use anchorhood_train::VERSION;
 
-use crate::{ExportError, TableFormat, TableInfo, TableWriter, write_npy_names};
+use crate::table::write_npy_names;
+use crate::{ExportError, TableFormat, TableInfo, TableWriter};
 
 /// `vectors.paths.csv` beside `vectors.npy`, an array that cannot hold names.
 pub fn npy_names_file(output: &Path) -> PathBuf {

@@ -6,16 +6,17 @@
 //! picture first stands in the file's metadata.
 
 mod colour;
-mod messages;
 
 use anchorhood_engine::{Activation, Graph, Node, NodeId, Norm, Op, Window};
 use anchorhood_files::protobuf::Message;
-
-use crate::{ExportError, NamedTensor, Preprocessing};
-use messages::{
+use anchorhood_onnx::messages::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
     TensorProto, ValueInfoProto,
 };
+use anchorhood_train::{InputForm, Tensor};
+
+use crate::ExportError;
+use crate::weights::fields;
 
 /// The version of ONNX's operators that is used: of 2022, which every runtime in use has.
 pub const OPSET: i64 = 17;
@@ -28,10 +29,10 @@ const LEAST_NORM: f32 = 1e-12;
 
 /// The bytes of an ONNX file. `tensors` are the graph's parameters, in its order; `notes` go into
 /// its metadata.
-pub fn onnx_model(
+pub(crate) fn onnx_model(
     graph: &Graph,
-    tensors: &[NamedTensor],
-    preprocessing: &Preprocessing,
+    tensors: &[Tensor],
+    preprocessing: &InputForm,
     version: &str,
     notes: &[(&str, String)],
 ) -> Result<Vec<u8>, ExportError> {
@@ -43,23 +44,21 @@ pub fn onnx_model(
     let result = &writer.values[graph.output_node().index()];
     let (last, flat) = (result.name.clone(), result.flat);
     if !flat {
-        return Err(ExportError::Layer {
-            layer: graph.node(graph.output_node()).name.clone(),
-            why: "the result is not a vector for each picture".into(),
-        });
+        let name = &graph.node(graph.output_node()).name;
+        return Err(refused(name, "the result is not a vector for each picture"));
     }
-    writer.push("Identity", OUTPUT, &[&last], vec![]);
+    writer.node("Identity", OUTPUT, &[last], vec![]);
     let dim = graph.shape(graph.output_node()).len();
     let size = preprocessing.size;
-    let fields = preprocessing.fields().into_iter();
+    let fields = fields(preprocessing).into_iter();
     let layout = ("layout", "NCHW, float32".to_string());
     let notes = notes.iter().map(|(k, v)| (*k, v.clone()));
     let model = ModelProto {
         ir_version: IR_VERSION,
         producer_name: "anchorhood".into(),
         producer_version: version.into(),
-        doc_string: "Image features learnt without labels by Anchor Neighbourhood Discovery; similarity of two pictures is \
-                     the product of their vectors."
+        doc_string: "Image features learnt without labels by Anchor Neighbourhood Discovery; \
+                     similarity of two pictures is the product of their vectors."
             .into(),
         graph: Some(GraphProto {
             name: "anchorhood".into(),
@@ -68,18 +67,13 @@ pub fn onnx_model(
             input: vec![ValueInfoProto::batch_of(INPUT, &[3, size, size])],
             output: vec![ValueInfoProto::batch_of(OUTPUT, &[dim])],
         }),
-        opset_import: vec![OperatorSetIdProto {
-            domain: String::new(),
-            version: OPSET,
-        }],
+        opset_import: vec![OperatorSetIdProto { domain: String::new(), version: OPSET }],
         metadata_props: fields
             .chain([layout])
             .chain(notes)
-            .map(|(key, value)| StringStringEntryProto {
-                key: key.into(),
-                value,
-            })
+            .map(|(key, value)| StringStringEntryProto { key: key.into(), value })
             .collect(),
+        ..ModelProto::default()
     };
     Ok(model.encode())
 }
@@ -94,7 +88,7 @@ struct Value {
 
 struct Writer<'a> {
     graph: &'a Graph,
-    tensors: &'a [NamedTensor<'a>],
+    tensors: &'a [Tensor],
     nodes: Vec<NodeProto>,
     initializers: Vec<TensorProto>,
     values: Vec<Value>,
@@ -113,7 +107,10 @@ impl Writer<'_> {
             Op::Input => x.clone(),
             Op::Conv { spec, norm, relu } => {
                 if x.flat {
-                    return Err(flattened(name));
+                    return Err(refused(
+                        name,
+                        "it comes after a layer that has no places any more",
+                    ));
                 }
                 let mut parameters = node.parameters.clone();
                 let norms = parameters.split_off(1 + usize::from(spec.bias));
@@ -171,31 +168,26 @@ impl Writer<'_> {
     }
 
     /// Adds an operator; its output is called as it is.
-    fn push(&mut self, op: &str, name: &str, inputs: &[&str], attribute: Vec<AttributeProto>) {
-        self.nodes.push(NodeProto {
-            input: inputs.iter().map(|i| i.to_string()).collect(),
-            output: vec![name.into()],
-            name: name.into(),
-            op_type: op.into(),
-            attribute,
-        });
-    }
-
     fn node(
         &mut self,
         op: &str,
         name: &str,
         inputs: &[String],
-        attributes: Vec<AttributeProto>,
+        attribute: Vec<AttributeProto>,
     ) -> String {
-        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-        self.push(op, name, &inputs, attributes);
+        self.nodes.push(NodeProto {
+            input: inputs.into(),
+            output: vec![name.into()],
+            name: name.into(),
+            op_type: op.into(),
+            attribute,
+        });
         name.into()
     }
 
     fn parameter(&mut self, index: usize) -> String {
         let tensor = &self.tensors[index];
-        let tensor = TensorProto::floats(tensor.name, tensor.shape, tensor.values);
+        let tensor = TensorProto::floats(&tensor.name, &tensor.shape, &tensor.values);
         let name = tensor.name.clone();
         self.initializers.push(tensor);
         name
@@ -214,10 +206,7 @@ impl Writer<'_> {
             return Ok(x.name);
         }
         if self.graph.shape(node.inputs[0]).pixels() != 1 {
-            return Err(ExportError::Layer {
-                layer: node.name.clone(),
-                why: "it takes a vector, and is given more than one place".into(),
-            });
+            return Err(refused(&node.name, "it takes a vector, and is given more than one place"));
         }
         let name = format!("{}/flat", node.name);
         Ok(self.node("Flatten", &name, &[x.name], vec![]))
@@ -276,11 +265,8 @@ impl Writer<'_> {
     }
 }
 
-fn flattened(layer: &str) -> ExportError {
-    ExportError::Layer {
-        layer: layer.into(),
-        why: "it comes after a layer that has no places any more".into(),
-    }
+fn refused(layer: &str, why: &str) -> ExportError {
+    ExportError::Layer { layer: layer.into(), why: why.into() }
 }
 
 fn window(w: &Window) -> Vec<AttributeProto> {
@@ -297,7 +283,8 @@ mod tests {
     use super::*;
     use anchorhood_engine::ConvSpec;
 
-    const FORM: Preprocessing = Preprocessing { size: 8, mean: [0.5; 3], std: [0.25; 3] };
+    const FORM: InputForm =
+        InputForm { version: InputForm::VERSION, size: 8, mean: [0.5; 3], std: [0.25; 3] };
 
     /// Every kind of layer.
     fn graph() -> Graph {
@@ -324,13 +311,12 @@ mod tests {
     }
 
     fn model(graph: &Graph) -> Result<ModelProto, ExportError> {
-        let values: Vec<Vec<f32>> = graph.parameters().iter().map(|p| vec![0.5; p.len()]).collect();
-        let tensors: Vec<NamedTensor> = graph
-            .parameters()
-            .iter()
-            .zip(&values)
-            .map(|(p, values)| NamedTensor { name: &p.name, shape: &p.shape, values })
-            .collect();
+        let tensors = graph.parameters().iter().map(|p| Tensor {
+            name: p.name.clone(),
+            shape: p.shape.clone(),
+            values: vec![0.5; p.len()],
+        });
+        let tensors: Vec<Tensor> = tensors.collect();
         let bytes = onnx_model(graph, &tensors, &FORM, "0", &[("network", "x".into())])?;
         Ok(ModelProto::decode(&bytes).unwrap())
     }
@@ -352,34 +338,15 @@ mod tests {
         }
         assert!(known.contains(&OUTPUT));
         let ops: Vec<&str> = graph.node.iter().map(|n| n.op_type.as_str()).collect();
-        let first = [
-            "Conv",
-            "BatchNormalization",
-            "Relu",
-            "MaxPool",
-            "Conv",
-            "BatchNormalization",
-            "Add",
-            "Relu",
-            "Add",
-            "LeakyRelu",
-            "Tanh",
-            "Resize",
-            "Slice",
-            "Pad",
-        ];
         // After the colours.
         let conv1 = graph.node.iter().position(|n| n.name == "conv1").unwrap();
-        let ops = &ops[conv1..];
-        assert_eq!(ops[..14], first);
-        let last = ["GlobalAveragePool", "Flatten", "Gemm", "ReduceL2", "Max", "Div", "Identity"];
-        assert_eq!(ops[14..], last);
-        let notes: Vec<&str> = model.metadata_props.iter().map(|p| p.key.as_str()).collect();
-        assert!(
-            ["mean", "std", "input_size", "colour_order", "network"]
-                .iter()
-                .all(|k| notes.contains(k))
-        );
+        let expected = "Conv BatchNormalization Relu MaxPool Conv BatchNormalization Add Relu Add \
+                        LeakyRelu Tanh Resize Slice Pad GlobalAveragePool Flatten Gemm ReduceL2 \
+                        Max Div Identity";
+        assert_eq!(ops[conv1..].join(" "), expected);
+        let noted = |key: &&str| model.metadata_props.iter().any(|p| p.key == *key);
+        let keys = ["mean", "std", "input_size", "colour_order", "network"];
+        assert!(keys.iter().all(noted));
     }
 
     #[test]

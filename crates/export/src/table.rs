@@ -10,18 +10,15 @@
 //! Rows are written as they come; only a Parquet file keeps some thousands of them, for its row
 //! groups.
 
-mod csv_table;
-mod jsonl;
-mod npy;
 mod parquet_table;
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
-use crate::ExportError;
+use serde_json::json;
 
-pub use npy::write_npy_names;
+use crate::ExportError;
 
 /// What a table is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +81,7 @@ pub struct TableWriter<W: Write + Send> {
 enum Kind<W: Write + Send> {
     Parquet(Box<parquet_table::ParquetTable<W>>),
     Npy(W),
-    Csv(Box<csv_table::CsvTable<W>>),
+    Csv(Box<csv::Writer<W>>),
     Jsonl(W),
 }
 
@@ -96,10 +93,16 @@ impl<W: Write + Send> TableWriter<W> {
                 Kind::Parquet(Box::new(parquet_table::ParquetTable::new(to, info)?))
             }
             TableFormat::Npy => {
-                npy::write_header(&mut to, info.rows, info.dim)?;
+                write_npy_header(&mut to, info.rows, info.dim)?;
                 Kind::Npy(to)
             }
-            TableFormat::Csv => Kind::Csv(Box::new(csv_table::CsvTable::new(to, info.dim)?)),
+            TableFormat::Csv => {
+                let mut table = csv::Writer::from_writer(to);
+                let columns = (0..info.dim).map(|i| format!("v{i}"));
+                let names = ["path".to_string(), "label".into()].into_iter().chain(columns);
+                table.write_record(names).map_err(io::Error::from)?;
+                Kind::Csv(Box::new(table))
+            }
             TableFormat::Jsonl => Kind::Jsonl(to),
         };
         Ok(TableWriter { dim: info.dim, kind })
@@ -116,11 +119,22 @@ impl<W: Write + Send> TableWriter<W> {
             return Err(ExportError::Length { expected: self.dim, got: vector.len() });
         }
         match &mut self.kind {
-            Kind::Parquet(table) => table.row(path, label, vector),
-            Kind::Npy(to) => Ok(npy::write_row(to, vector)?),
-            Kind::Csv(table) => table.row(path, label, vector),
-            Kind::Jsonl(to) => Ok(jsonl::write_row(to, path, label, vector)?),
+            Kind::Parquet(table) => table.row(path, label, vector)?,
+            Kind::Npy(to) => {
+                let bytes: Vec<u8> = vector.iter().flat_map(|v| v.to_le_bytes()).collect();
+                to.write_all(&bytes)?;
+            }
+            Kind::Csv(table) => {
+                // The shortest text that reads back as the same float.
+                let values = vector.iter().map(f32::to_string);
+                let row = [path.to_string(), label.unwrap_or("").into()].into_iter().chain(values);
+                table.write_record(row).map_err(io::Error::from)?;
+            }
+            Kind::Jsonl(to) => {
+                writeln!(to, "{}", json!({ "path": path, "label": label, "vector": vector }))?;
+            }
         }
+        Ok(())
     }
 
     /// Writes what is left, and gives back what was written to.
@@ -128,9 +142,34 @@ impl<W: Write + Send> TableWriter<W> {
         match self.kind {
             Kind::Parquet(table) => table.finish(),
             Kind::Npy(to) | Kind::Jsonl(to) => Ok(to),
-            Kind::Csv(table) => table.finish(),
+            Kind::Csv(table) => Ok(table.into_inner().map_err(|e| e.into_error())?),
         }
     }
+}
+
+/// The beginning of NumPy's .npy, version 1.0: a magic word and a description in Python's syntax,
+/// padded so that the values are aligned. See
+/// <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>.
+fn write_npy_header(to: &mut impl Write, rows: usize, dim: usize) -> io::Result<()> {
+    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {dim}), }}");
+    let before = 10; // magic word, version, length
+    let whole = (before + text.len() + 1).next_multiple_of(64);
+    to.write_all(b"\x93NUMPY\x01\x00")?;
+    to.write_all(&((whole - before) as u16).to_le_bytes())?;
+    writeln!(to, "{text:width$}", width = whole - before - 1)
+}
+
+/// What an array cannot hold: `path,label`, a line for each of its rows, for a CSV file beside it.
+pub(crate) fn write_npy_names<'a>(
+    to: impl Write,
+    rows: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(to);
+    writer.write_record(["path", "label"])?;
+    for (path, label) in rows {
+        writer.write_record([path, label.unwrap_or("")])?;
+    }
+    writer.flush()
 }
 
 #[cfg(test)]

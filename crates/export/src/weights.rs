@@ -3,62 +3,39 @@
 
 use std::collections::HashMap;
 
+use anchorhood_train::{InputForm, Tensor};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use serde_json::json;
 
 use crate::ExportError;
 
-/// A tensor in PyTorch's layout.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NamedTensor<'a> {
-    /// As torchvision calls it.
-    pub name: &'a str,
-    /// Its dimensions.
-    pub shape: &'a [usize],
-    /// Its values.
-    pub values: &'a [f32],
-}
-
-/// What is done to a picture before the network sees it: its centre as a square, resized, RGB,
+/// Names and values, for metadata: a picture's centre as a square, resized, RGB,
 /// `(value / 255 − mean) / std`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Preprocessing {
-    /// Pixels a side.
-    pub size: usize,
-    /// Mean of each channel, of values in [0, 1].
-    pub mean: [f32; 3],
-    /// Standard deviation of each channel.
-    pub std: [f32; 3],
-}
-
-impl Preprocessing {
-    /// Names and values, for metadata.
-    pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
-        let list = |v: [f32; 3]| json!(v).to_string();
-        vec![
-            ("input_size", self.size.to_string()),
-            ("mean", list(self.mean)),
-            ("std", list(self.std)),
-            ("colour_order", "RGB".into()),
-            (
-                "preprocessing",
-                format!(
-                    "cut the centre square, the shorter side whole; resize it to {0}x{0} (bilinear, antialiased); divide by 255; \
-                     subtract mean, divide by std of each channel",
-                    self.size
-                ),
+pub(crate) fn fields(preprocessing: &InputForm) -> Vec<(&'static str, String)> {
+    let list = |v: [f32; 3]| json!(v).to_string();
+    vec![
+        ("input_size", preprocessing.size.to_string()),
+        ("mean", list(preprocessing.mean)),
+        ("std", list(preprocessing.std)),
+        ("colour_order", "RGB".into()),
+        (
+            "preprocessing",
+            format!(
+                "cut the centre square, the shorter side whole; resize it to {0}x{0} (bilinear, \
+                 antialiased); divide by 255; subtract mean, divide by std of each channel",
+                preprocessing.size
             ),
-        ]
-    }
+        ),
+    ]
 }
 
 /// The bytes of a safetensors file that `model.load_state_dict(safetensors.torch.load_file(…))`
 /// takes, strictly: with the counters of batches that PyTorch's norms have. `notes` go into its
 /// metadata.
-pub fn torchvision_weights(
-    tensors: &[NamedTensor],
-    preprocessing: &Preprocessing,
+pub(crate) fn torchvision_weights(
+    tensors: &[Tensor],
+    preprocessing: &InputForm,
     notes: &[(&str, String)],
 ) -> Result<Vec<u8>, ExportError> {
     let counters: Vec<String> = tensors
@@ -74,12 +51,12 @@ pub fn torchvision_weights(
     };
     let mut views = vec![];
     for (tensor, data) in tensors.iter().zip(&bytes) {
-        views.push((tensor.name, view(Dtype::F32, tensor.shape.to_vec(), data)?));
+        views.push((&tensor.name, view(Dtype::F32, tensor.shape.to_vec(), data)?));
     }
     for name in &counters {
         views.push((name, view(Dtype::I64, vec![], &[0; 8])?));
     }
-    let fields = preprocessing.fields().into_iter();
+    let fields = fields(preprocessing).into_iter();
     let notes = notes.iter().map(|(k, v)| (*k, v.clone()));
     let metadata: HashMap<String, String> = [("format", "pt".into())]
         .into_iter()
@@ -91,15 +68,13 @@ pub fn torchvision_weights(
     encoded.map_err(|e| ExportError::NotThere(format!("the weights cannot be encoded: {e}")))
 }
 
-/// The `config.json` beside a `model.safetensors` that `timm.create_model("local-dir:FOLDER")`
-/// reads. Networks that timm has by the same names, at their published width, can be loaded;
-/// `conv1` of the form for small pictures has to be put in first.
-pub fn timm_config(
+/// What timm wants to know beside them.
+pub(crate) fn timm_config(
     architecture: &str,
-    tensors: &[NamedTensor],
-    preprocessing: &Preprocessing,
+    tensors: &[Tensor],
+    preprocessing: &InputForm,
 ) -> Result<String, ExportError> {
-    let shape = |name: &str| tensors.iter().find(|t| t.name == name).map(|t| t.shape);
+    let shape = |name: &str| tensors.iter().find(|t| t.name == name).map(|t| &t.shape);
     let (Some(conv1), Some(last)) = (shape("conv1.weight"), tensors.last()) else {
         return Err(no_timm(architecture));
     };
@@ -147,10 +122,11 @@ mod tests {
     use super::*;
     use safetensors::SafeTensors;
 
-    const FORM: Preprocessing = Preprocessing { size: 32, mean: [0.5; 3], std: [0.25; 3] };
+    const FORM: InputForm =
+        InputForm { version: InputForm::VERSION, size: 32, mean: [0.5; 3], std: [0.25; 3] };
 
-    fn tensor<'a>(name: &'a str, shape: &'a [usize], values: &'a [f32]) -> NamedTensor<'a> {
-        NamedTensor { name, shape, values }
+    fn tensor(name: &str, shape: &[usize], values: &[f32]) -> Tensor {
+        Tensor { name: name.into(), shape: shape.into(), values: values.into() }
     }
 
     #[test]
@@ -171,11 +147,9 @@ mod tests {
 
     #[test]
     fn what_timm_has_not_is_said() {
-        let conv = |width: usize| vec![width, 3, 3, 3];
         let config = |architecture, width| {
-            let shape = conv(width);
-            let fc = [128, 512];
-            let tensors = [tensor("conv1.weight", &shape, &[]), tensor("fc.weight", &fc, &[])];
+            let conv1 = tensor("conv1.weight", &[width, 3, 3, 3], &[]);
+            let tensors = [conv1, tensor("fc.weight", &[128, 512], &[])];
             timm_config(architecture, &tensors, &FORM).map_err(|e| e.to_string())
         };
         assert!(config("resnet18", 64).unwrap().contains("\"num_classes\": 128"));

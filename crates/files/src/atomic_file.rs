@@ -1,4 +1,7 @@
 //! Files that are whole or not there: written aside, synced, renamed, and the folder synced.
+//!
+//! Kept by hand: crates for this (`tempfile`, `atomicwrites`) write to the real disk alone; here
+//! every step can be made to fail in tests.
 
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

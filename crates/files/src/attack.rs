@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{Failing, Fault, FileSystem, Forgetful, Survives};
+use crate::{Fault, FileSystem, Forgetful, Survives};
 
 /// What may be left after a power cut, beside what a kill leaves.
 const CUTS: [Survives; 5] =
@@ -17,13 +17,13 @@ pub fn attack<P>(
     work: impl Fn(Arc<dyn FileSystem>) -> P,
     check: impl Fn(&Forgetful, &P, &str),
 ) -> usize {
-    let whole = Failing::never(start.copy().shared());
-    work(Arc::new(whole.clone()));
+    let whole = start.copy();
+    work(whole.shared());
     let mut faults = 0;
     for (n, operation) in whole.log().into_iter().enumerate() {
         for fault in Fault::ALL.into_iter().filter(|f| f.concerns(operation)) {
-            let disk = start.copy();
-            let promised = work(Arc::new(Failing::on(disk.shared(), n, fault)));
+            let disk = start.failing(n, fault);
+            let promised = work(disk.shared());
             let what = format!("operation {n} ({operation:?}): {fault:?}");
             faults += 1;
             check(&disk.copy(), &promised, &what);

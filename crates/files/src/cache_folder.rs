@@ -1,6 +1,8 @@
 //! Where a program keeps files of its own: what it could make again (compiled kernels, measured
 //! choices, indices of folders) in the user's cache, what it could not (decisions, keys) among the
 //! user's data.
+//!
+//! Kept by hand: `dirs` names other folders on macOS, and stands on a crate under the MPL.
 
 use std::path::{Path, PathBuf};
 

@@ -5,6 +5,8 @@
 //! aligned; the header is that of `header.rs`. Equal containers make equal files. Nothing is copied
 //! to be written: memory is the caller's own, and what is somebody else's is [asked
 //! for](write_with) piece by piece.
+//!
+//! Kept by hand: `safetensors` reads and writes such files, and has no checksums.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +15,7 @@ use std::path::Path;
 
 use safetensors::Dtype;
 
-use crate::header::{self, Info};
-use crate::{AtomicFile, BlockHasher, FileError, FileSystem, OpenContainer};
+use crate::{AtomicFile, BlockHasher, FileError, FileSystem, OpenContainer, header};
 
 /// One tensor: its elements one after the other, little endian, the last dimension fastest.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,17 +36,8 @@ impl<'a> NamedTensor<'a> {
         NamedTensor { name: name.into(), dtype, shape: shape.into(), data: Cow::Borrowed(data) }
     }
 
-    fn info(&self) -> Info<'_> {
-        Info {
-            name: &self.name,
-            dtype: self.dtype,
-            shape: &self.shape,
-            bytes: self.bytes().unwrap_or(0),
-        }
-    }
-
     /// Bytes of all its elements, unless they are too many to be counted.
-    fn bytes(&self) -> Option<usize> {
+    pub(crate) fn bytes(&self) -> Option<usize> {
         let mut shape = self.shape.iter();
         let bits = shape.try_fold(self.dtype.bitsize(), |bits, n| bits.checked_mul(*n));
         bits.filter(|bits| bits.is_multiple_of(8)).map(|b| b / 8)
@@ -88,9 +80,8 @@ pub fn write_with(
         let seen = seen.map_err(FileError::io(path))?;
         check_length(tensor, seen).map_err(bad)?;
     }
-    let infos: Vec<Info> = tensors.iter().map(|t| t.info()).collect();
     let blocks = hasher.finish();
-    let header = header::encode(&container.metadata, &container.clock, &infos, &blocks);
+    let header = header::encode(&container.metadata, &container.clock, &tensors, &blocks);
     let header = header.map_err(bad)?;
     let written = AtomicFile::create_on(disk, path).and_then(|mut file| {
         file.write_all(&header)?;

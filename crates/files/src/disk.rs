@@ -164,10 +164,6 @@ impl FileSystem for Disk {
         }
     }
 
-    fn length(&self, path: &Path) -> io::Result<u64> {
-        Ok(fs::metadata(path)?.len())
-    }
-
     fn age(&self, path: &Path) -> io::Result<Duration> {
         let written = fs::symlink_metadata(path)?.modified()?;
         Ok(written.elapsed().unwrap_or_default())

@@ -100,7 +100,9 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     /// Whether somebody who made a file still holds it; unknown where the system has no locks.
     fn is_held(&self, path: &Path) -> Option<bool>;
     /// Bytes of a file.
-    fn length(&self, path: &Path) -> io::Result<u64>;
+    fn length(&self, path: &Path) -> io::Result<u64> {
+        Ok(self.stamp(path)?.length)
+    }
     /// How long ago a file or a folder was last written to.
     fn age(&self, path: &Path) -> io::Result<Duration>;
     /// What lies in a folder, in any order.

@@ -5,6 +5,9 @@
 //! several ([`Survives`]). A file renamed from one folder into another keeps one of both names, and
 //! a sync of either folder makes the rename durable in both: disks with a journal write it as one
 //! transaction.
+//!
+//! It can be made to [fail](Forgetful::failing), too: every operation of a program can be the one
+//! that goes wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -13,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::{Bytes, FileId, FileStamp, FileSystem, Hold, Kind, WriteFile};
+use crate::{FileId, FileStamp, FileSystem, Hold, Kind, WriteFile};
 
 /// What survives a power cut beside what was synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +30,72 @@ pub enum Survives {
     /// Of each name and each file one thing or the other, as a seed draws it; of a file also a
     /// piece, or zeros.
     Mix(u64),
+}
+
+/// What an operation does. Asking what is there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A file or a folder is made, or a file opened to be added to.
+    Make,
+    /// Bytes are written.
+    Write,
+    /// A file is cut, sought in, renamed or removed.
+    Change,
+    /// A file or a folder is synced.
+    Sync,
+    /// A file is read or mapped.
+    Read,
+}
+
+/// How an operation goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails, and none after it: a flaky network.
+    Once,
+    /// It and all later ones fail: what is then on disk is what a kill at this moment leaves.
+    Killed,
+    /// Half of a write is done, and nothing after it.
+    Torn,
+    /// There is no room from here on: half of each write is done, nothing is made; what needs no
+    /// room goes on.
+    Full,
+    /// It cannot be read this time.
+    Unreadable,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Fault; 5] =
+        [Fault::Once, Fault::Killed, Fault::Torn, Fault::Full, Fault::Unreadable];
+
+    /// Whether an operation can go wrong in this way, other than in one of those before.
+    pub fn concerns(self, operation: Operation) -> bool {
+        match self {
+            Fault::Once => operation != Operation::Read,
+            Fault::Killed => true,
+            Fault::Torn => operation == Operation::Write,
+            Fault::Full => matches!(operation, Operation::Make | Operation::Write),
+            Fault::Unreadable => operation == Operation::Read,
+        }
+    }
+
+    /// Whether operation `now` fails where `n` is the one that goes wrong.
+    fn hits(self, n: usize, now: usize, operation: Operation) -> bool {
+        match self {
+            Fault::Once | Fault::Unreadable => now == n,
+            Fault::Killed | Fault::Torn => now >= n,
+            Fault::Full => now >= n && self.concerns(operation),
+        }
+    }
+
+    /// How much of so many bytes a write does that fails.
+    fn done(self, n: usize, now: usize, bytes: usize) -> usize {
+        match self {
+            Fault::Once | Fault::Full => bytes / 2,
+            Fault::Torn if now == n => bytes / 2,
+            Fault::Killed | Fault::Torn | Fault::Unreadable => 0,
+        }
+    }
 }
 
 /// A disk in memory. Copies are one disk; [`Forgetful::power_cut`] makes another.
@@ -59,6 +128,9 @@ struct Contents {
     rename_new: bool,
     /// Renames from one folder to another of which neither was synced since.
     moves: Vec<Move>,
+    /// The operation, counted from 0, that goes wrong.
+    fault: Option<(usize, Fault)>,
+    log: Vec<Operation>,
 }
 
 impl Default for Contents {
@@ -68,6 +140,8 @@ impl Default for Contents {
             held: BTreeSet::new(),
             rename_new: true,
             moves: vec![],
+            fault: None,
+            log: vec![],
         }
     }
 }
@@ -107,11 +181,26 @@ impl Forgetful {
         Arc::new(self.clone())
     }
 
-    /// Another disk with the same on it, held by nobody.
+    /// Another disk with the same on it, held by nobody, of which nothing was asked, and without
+    /// faults.
     pub fn copy(&self) -> Forgetful {
         let mut contents = self.contents().clone();
         contents.held.clear();
+        contents.log.clear();
+        contents.fault = None;
         Forgetful(Arc::new(Mutex::new(contents)))
+    }
+
+    /// A copy of which operation `n`, counted from 0, goes wrong.
+    pub fn failing(&self, n: usize, fault: Fault) -> Forgetful {
+        let disk = self.copy();
+        disk.contents().fault = Some((n, fault));
+        disk
+    }
+
+    /// What was asked for, in order.
+    pub fn log(&self) -> Vec<Operation> {
+        self.contents().log.clone()
     }
 
     /// What is there when power comes back.
@@ -140,6 +229,15 @@ impl Forgetful {
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is on the disk, for an operation that does not fail.
+    fn step(&self, operation: Operation) -> io::Result<MutexGuard<'_, Contents>> {
+        let mut contents = self.contents();
+        match contents.fails(operation, 0) {
+            Some((_, error)) => Err(error),
+            None => Ok(contents),
+        }
     }
 
     fn open(&self, node: usize, append: bool) -> OpenFile {
@@ -201,6 +299,19 @@ fn wrong(what: &str) -> io::Error {
 }
 
 impl Contents {
+    /// Counts an operation; one that fails says how many of its bytes it does all the same.
+    fn fails(&mut self, operation: Operation, bytes: usize) -> Option<(usize, io::Error)> {
+        let now = self.log.len();
+        self.log.push(operation);
+        let (n, fault) = self.fault.filter(|(n, fault)| fault.hits(*n, now, operation))?;
+        let kind = match fault {
+            Fault::Full => io::ErrorKind::StorageFull,
+            Fault::Once | Fault::Killed | Fault::Torn | Fault::Unreadable => io::ErrorKind::Other,
+        };
+        let error = io::Error::new(kind, format!("operation {now} was made to fail"));
+        Some((fault.done(n, now, bytes), error))
+    }
+
     fn find(&self, path: &Path) -> io::Result<usize> {
         let mut at = 0;
         for part in path.components() {
@@ -334,13 +445,15 @@ struct OpenFile {
 impl Write for OpenFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut contents = self.disk.contents();
+        let failed = contents.fails(Operation::Write, bytes.len());
+        let bytes = &bytes[..failed.as_ref().map_or(bytes.len(), |(done, _)| *done)];
         let now = contents.bytes_mut(self.node)?;
         let at = if self.append { now.len() } else { self.at };
         let end = at + bytes.len();
         now.resize(now.len().max(end), 0);
         now[at..end].copy_from_slice(bytes);
         self.at = end;
-        Ok(bytes.len())
+        failed.map_or(Ok(bytes.len()), |(_, error)| Err(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -350,7 +463,7 @@ impl Write for OpenFile {
 
 impl Seek for OpenFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let length = self.disk.contents().bytes(self.node)?.len();
+        let length = self.disk.step(Operation::Change)?.bytes(self.node)?.len();
         let place = match to {
             SeekFrom::Start(place) => Some(place),
             SeekFrom::End(by) => (length as u64).checked_add_signed(by),
@@ -364,7 +477,7 @@ impl Seek for OpenFile {
 
 impl WriteFile for OpenFile {
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.contents().nodes[self.node].sync();
+        self.disk.step(Operation::Sync)?.nodes[self.node].sync();
         Ok(())
     }
 
@@ -387,14 +500,14 @@ impl Hold for OpenFile {}
 
 impl FileSystem for Forgetful {
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        let node = self.contents().make(path, Node::file())?;
+        let node = self.step(Operation::Make)?.make(path, Node::file())?;
         let mut file = self.open(node, false);
         file.hold();
         Ok(Box::new(file))
     }
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        let mut contents = self.contents();
+        let mut contents = self.step(Operation::Make)?;
         let node = match contents.find(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => contents.make(path, Node::file()),
             other => other,
@@ -404,14 +517,14 @@ impl FileSystem for Forgetful {
     }
 
     fn truncate(&self, path: &Path, length: u64) -> io::Result<()> {
-        let mut contents = self.contents();
+        let mut contents = self.step(Operation::Change)?;
         let node = contents.find(path)?;
         contents.bytes_mut(node)?.resize(length as usize, 0);
         Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut contents = self.contents();
+        let mut contents = self.step(Operation::Change)?;
         let node = contents.find(from)?;
         if let Ok(there) = contents.find(to) {
             let replaces = contents.bytes(there).and(contents.bytes(node));
@@ -421,7 +534,7 @@ impl FileSystem for Forgetful {
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut contents = self.contents();
+        let mut contents = self.step(Operation::Change)?;
         if !contents.rename_new {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -433,7 +546,7 @@ impl FileSystem for Forgetful {
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        let mut contents = self.contents();
+        let mut contents = self.step(Operation::Sync)?;
         let node = contents.find(folder)?;
         contents.names(node)?;
         contents.sync_moves(node);
@@ -442,18 +555,18 @@ impl FileSystem for Forgetful {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let mut contents = self.contents();
+        let mut contents = self.step(Operation::Change)?;
         let node = contents.find(path)?;
         contents.bytes(node)?;
         contents.take(path).map(|_| ())
     }
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {
-        self.contents().make(path, Node::folder()).map(|_| ())
+        self.step(Operation::Make)?.make(path, Node::folder()).map(|_| ())
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        let mut contents = self.contents();
+        let mut contents = self.step(Operation::Change)?;
         let node = contents.find(path)?;
         contents.names(node)?;
         contents.take(path).map(|_| ())
@@ -466,12 +579,8 @@ impl FileSystem for Forgetful {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let contents = self.contents();
+        let contents = self.step(Operation::Read)?;
         contents.bytes(contents.find(path)?).cloned()
-    }
-
-    fn map(&self, path: &Path) -> io::Result<Bytes> {
-        self.read(path).map(Bytes::from)
     }
 
     fn kind(&self, path: &Path) -> io::Result<Kind> {
@@ -504,12 +613,6 @@ impl FileSystem for Forgetful {
         let contents = self.contents();
         let node = contents.find(path).ok()?;
         Some(contents.held.contains(&node))
-    }
-
-    fn length(&self, path: &Path) -> io::Result<u64> {
-        let contents = self.contents();
-        let bytes = contents.bytes(contents.find(path)?)?;
-        Ok(bytes.len() as u64)
     }
 
     /// Time stands still here.

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use twox_hash::XxHash3_128;
 
+use crate::NamedTensor;
 use crate::blocks::{Checksum, DIGITS, checksum, from_hex, hex};
 
 const OPEN: &str = r#"{"__metadata__":{"clock":""#;
@@ -38,19 +39,11 @@ pub(crate) const RESERVED: [&str; 4] = ["clock", "checksum", "blocks", "version"
 /// The version that is written and read.
 pub(crate) const VERSION: &str = "2";
 
-/// A tensor's entry.
-pub(crate) struct Info<'a> {
-    pub name: &'a str,
-    pub dtype: safetensors::Dtype,
-    pub shape: &'a [usize],
-    pub bytes: usize,
-}
-
 /// All bytes before the data. The error is a clause.
 pub(crate) fn encode(
     metadata: &BTreeMap<String, String>,
     clock: &str,
-    tensors: &[Info],
+    tensors: &[&NamedTensor],
     blocks: &[Checksum],
 ) -> Result<Vec<u8>, String> {
     let clock = clock_text(clock)?;
@@ -84,7 +77,7 @@ fn clock_text(clock: &str) -> Result<String, String> {
 /// From the end of the checksum on.
 fn json(
     metadata: &BTreeMap<String, String>,
-    tensors: &[Info],
+    tensors: &[&NamedTensor],
     blocks: &[Checksum],
 ) -> Result<String, String> {
     if let Some(own) = RESERVED.iter().find(|own| metadata.contains_key(**own)) {
@@ -98,11 +91,11 @@ fn json(
     json.push('}');
     let mut start = 0;
     for tensor in tensors {
-        let end = start + tensor.bytes;
+        let end = start + tensor.bytes().unwrap_or(0);
         let (dtype, shape) = (plain(&tensor.dtype), plain(&tensor.shape));
         json += &format!(
             ",{}:{{\"dtype\":{dtype},\"shape\":{shape},\"data_offsets\":[{start},{end}]}}",
-            text(tensor.name)
+            text(&tensor.name)
         );
         start = end;
     }

@@ -1,12 +1,12 @@
 //! How does a file get onto a disk whole, and how is damage to it noticed?
 //!
 //! Every file that a library of this workspace writes goes through a [`FileSystem`]: [`Disk`] in
-//! programs, [`Failing`] or [`Forgetful`] in tests, with which [`attack`] tries all that can happen
-//! to a file. [`AtomicFile`] is a file that is whole or not there, [`AtomicFolder`] a folder,
-//! [`AppendFile`] a file that grows. A [`Container`] is a safetensors file with checksums over
-//! every one of its bytes, in [blocks](BlockSums) that are checked when they are first touched.
-//! `docs/formats.md` has the bytes. [`protobuf`] writes and reads the messages that other programs'
-//! files are made of.
+//! programs, [`Forgetful`] in tests, with which [`attack`] tries all that can happen to a file.
+//! [`AtomicFile`] is a file that is whole or not there, [`AtomicFolder`] a folder, [`AppendFile`] a
+//! file that grows. A [`Container`] is a safetensors file with checksums over every one of its
+//! bytes, in [blocks](BlockSums) that are checked when they are first touched. `docs/formats.md`
+//! has the bytes. [`protobuf`] writes and reads the messages that other programs' files are made
+//! of.
 
 mod append;
 mod atomic_file;
@@ -20,7 +20,6 @@ mod cache_folder;
 mod container;
 mod disk;
 mod error;
-mod failing;
 mod file_system;
 mod forgetful;
 mod header;
@@ -49,14 +48,13 @@ pub use cache_folder::{cache_folder, data_folder};
 pub use container::{Container, NamedTensor, Rest, read, write, write_with};
 pub use disk::Disk;
 pub use error::FileError;
-pub use failing::{Failing, Fault, Operation};
 pub use file_system::{FileId, FileStamp, FileSystem, Hold, Kind, WriteFile, folder_of};
-pub use forgetful::{Forgetful, Survives};
+pub use forgetful::{Fault, Forgetful, Operation, Survives};
 pub use move_file::move_file;
 pub use open::{OpenContainer, Tensor};
 pub use private_file::private_file;
 pub use python_packages::{entries_beginning, python_packages};
 pub use regular::open_regular;
-pub use resolve::{resolve, resolve_inside, resolve_inside_on, resolve_on, same_file};
+pub use resolve::{resolve, resolve_inside_on, resolve_on, same_file};
 pub use safetensors::Dtype;
 pub use varint::{read_varint, write_varint};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Metadata, TensorInfo};
+use safetensors::tensor::TensorInfo;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::header;
@@ -25,15 +25,8 @@ pub struct OpenContainer {
     clock: String,
     /// By their place in the data.
     order: Vec<String>,
-    tensors: BTreeMap<String, Info>,
+    tensors: BTreeMap<String, TensorInfo>,
     blocks: BlockSums,
-}
-
-#[derive(Debug)]
-struct Info {
-    dtype: Dtype,
-    shape: Vec<usize>,
-    at: Range<usize>,
 }
 
 /// A tensor where it lies.
@@ -84,7 +77,7 @@ impl OpenContainer {
             metadata,
             clock: header::clock(&bytes),
             order: parsed.offset_keys(),
-            tensors: tensors(&parsed),
+            tensors: parsed.tensors().into_iter().map(|(name, t)| (name, t.clone())).collect(),
             blocks,
             bytes,
         })
@@ -119,16 +112,12 @@ impl OpenContainer {
     /// A tensor, all of it checked.
     pub fn tensor(&self, name: &str) -> Result<Tensor<'_>, FileError> {
         let info = self.info(name)?;
-        Ok(Tensor {
-            dtype: info.dtype,
-            shape: &info.shape,
-            data: self.data(name, info.at.clone())?,
-        })
+        Ok(Tensor { dtype: info.dtype, shape: &info.shape, data: self.data(name, place(info))? })
     }
 
     /// Some bytes of a tensor, with the blocks that they lie in checked.
     pub fn bytes_of(&self, name: &str, range: Range<usize>) -> Result<&[u8], FileError> {
-        let at = &self.info(name)?.at;
+        let at = place(self.info(name)?);
         if range.start > range.end || range.end > at.len() {
             let reason = format!("its {name} has {} bytes, not {range:?}", at.len());
             return Err(self.content(reason));
@@ -139,7 +128,7 @@ impl OpenContainer {
     /// Checks every byte of the file.
     pub fn check_all(&self) -> Result<(), FileError> {
         for (name, info) in &self.tensors {
-            self.data(name, info.at.clone())?;
+            self.data(name, place(info))?;
         }
         Ok(())
     }
@@ -149,7 +138,7 @@ impl OpenContainer {
         (self.blocks.checked(), self.blocks.len())
     }
 
-    fn info(&self, name: &str) -> Result<&Info, FileError> {
+    fn info(&self, name: &str) -> Result<&TensorInfo, FileError> {
         let missing = || self.content(format!("it has no {name}"));
         self.tensors.get(name).ok_or_else(missing)
     }
@@ -213,14 +202,9 @@ fn other_version(path: &Path, found: Option<&str>) -> FileError {
     FileError::Version { path: path.into(), found: found.unwrap_or("unknown").into() }
 }
 
-fn tensors(parsed: &Metadata) -> BTreeMap<String, Info> {
-    let info = |info: &TensorInfo| Info {
-        dtype: info.dtype,
-        shape: info.shape.clone(),
-        at: info.data_offsets.0..info.data_offsets.1,
-    };
-    let tensors = parsed.tensors().into_iter();
-    tensors.map(|(name, t)| (name, info(t))).collect()
+/// Where a tensor lies in the data.
+fn place(info: &TensorInfo) -> Range<usize> {
+    info.data_offsets.0..info.data_offsets.1
 }
 
 fn not_container(path: &Path, reason: &str) -> FileError {

@@ -4,6 +4,9 @@
 //! call is a value that says what was to be called with what, and only calls that the reader knows
 //! are accepted at all. Whatever the bytes, the answer is a value or a reason; memory stays in
 //! proportion to the file.
+//!
+//! Kept by hand: general readers of pickles know plain values alone, and refuse the calls by which
+//! PyTorch and NumPy describe arrays.
 
 mod machine;
 

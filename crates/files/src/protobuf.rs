@@ -12,6 +12,9 @@
 //!
 //! Reading is strict: what is cut off or of another type is refused; fields that are not declared
 //! are passed over.
+//!
+//! Kept by hand: one macro is all that these messages need, and the general crates bring twenty
+//! others into every build.
 
 use crate::varint::{read_varint, write_varint};
 

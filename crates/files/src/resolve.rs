@@ -74,15 +74,10 @@ fn parts(path: &Path) -> VecDeque<Part> {
     path.components().filter_map(part).collect()
 }
 
-/// The [resolved](resolve) path of a name in a folder. [`ErrorKind::InvalidInput`] where it leads
-/// out of the folder, by `..`, by being absolute, or by a link; the folder itself is not inside.
-/// Neither need be there. A link that is swapped in afterwards is not noticed: open the path that
-/// comes back, not the name.
-pub fn resolve_inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
-    resolve_inside_on(&Disk, folder, name)
-}
-
-/// The same on any disk.
+/// The [resolved](resolve) path of a name in a folder, on any disk. [`ErrorKind::InvalidInput`]
+/// where it leads out of the folder, by `..`, by being absolute, or by a link; the folder itself is
+/// not inside. Neither need be there. A link that is swapped in afterwards is not noticed: open the
+/// path that comes back, not the name.
 pub fn resolve_inside_on(disk: &dyn FileSystem, folder: &Path, name: &Path) -> io::Result<PathBuf> {
     let within = resolve_on(disk, folder)?;
     let place = resolve_on(disk, &within.join(name))?;
@@ -152,7 +147,7 @@ mod tests {
         symlink("a", folder.join("near")).unwrap();
         symlink("two", folder.join("one")).unwrap();
         symlink("one", folder.join("two")).unwrap();
-        let inside = |name: &str| resolve_inside(&folder, Path::new(name));
+        let inside = |name: &str| resolve_inside_on(&Disk, &folder, Path::new(name));
         for (name, to) in [("a", "a"), ("b/c", "b/c"), ("near", "a"), ("b/../a", "a")] {
             assert_eq!(inside(name).unwrap(), folder.join(to), "{name}");
         }
@@ -160,7 +155,7 @@ mod tests {
         for name in ["../out", "/etc/passwd", "up/out", "file", "one", "one/x", "", ".", "a/.."] {
             assert_eq!(inside(name).unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
         }
-        let beside = resolve_inside(&root.join("i"), &folder.join("a"));
+        let beside = resolve_inside_on(&Disk, &root.join("i"), &folder.join("a"));
         assert!(beside.is_err(), "a folder's name is no prefix of letters");
     }
 }

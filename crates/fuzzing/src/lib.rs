@@ -21,8 +21,9 @@ mod targets;
 pub struct Target {
     /// What it reads.
     pub name: &'static str,
-    /// Gives the reader some bytes; panics where it broke a promise.
-    pub read: fn(&[u8]),
+    /// Gives the reader some bytes; nothing where it did not take them. Panics where it broke a
+    /// promise.
+    pub read: fn(&[u8]) -> Option<()>,
     /// The same bytes with right checksums and lengths, where the format has some.
     pub repair: fn(&[u8]) -> Option<Vec<u8>>,
     /// Whole files, and those that once did harm.

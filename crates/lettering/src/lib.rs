@@ -41,21 +41,16 @@ fn lay_out(font: &PxScaleFont<&FontRef>, text: &str) -> (Vec<(GlyphId, f32)>, f3
     (glyphs, x)
 }
 
-/// Whether the font has a letter.
-pub fn has(letter: char) -> bool {
-    FONT.glyph_id(letter).0 != 0
-}
-
 /// Pixels that a line of text is long, in letters whose em is `em` pixels.
-pub fn width(text: &str, em: f32) -> f32 {
+fn width(text: &str, em: f32) -> f32 {
     lay_out(&font(em), text).1
 }
 
-/// Tells every pixel that a line of text covers, and how much of it, from 0 to 1; the line begins
-/// at `start`, its baseline there.
-pub fn ink(text: &str, em: f32, start: [f32; 2], tell: &mut dyn FnMut(i32, i32, f32)) {
+/// Writes a line of text on a picture, its baseline beginning at `start`; what lies outside of it is
+/// left out.
+pub fn draw(picture: &mut RgbImage, text: &str, em: f32, start: [u32; 2], colour: Rgb<u8>) {
     let font = font(em);
-    let [left, baseline] = start;
+    let [left, baseline] = start.map(|v| v as f32);
     for (glyph, x) in lay_out(&font, text).0 {
         let glyph = glyph.with_scale_and_position(font.scale(), point(left + x, baseline));
         let Some(outline) = font.outline_glyph(glyph) else {
@@ -63,26 +58,21 @@ pub fn ink(text: &str, em: f32, start: [f32; 2], tell: &mut dyn FnMut(i32, i32, 
         };
         let corner = outline.px_bounds().min;
         outline.draw(|x, y, share| {
-            let (x, y) = (x as i32 + corner.x as i32, y as i32 + corner.y as i32);
-            tell(x, y, share.clamp(0.0, 1.0));
+            let inside = (
+                u32::try_from(x as i32 + corner.x as i32),
+                u32::try_from(y as i32 + corner.y as i32),
+            );
+            if let (Ok(x), Ok(y)) = inside
+                && let Some(pixel) = picture.get_pixel_mut_checked(x, y)
+            {
+                let share = share.clamp(0.0, 1.0);
+                for (there, ink) in pixel.0.iter_mut().zip(colour.0) {
+                    let mixed = f32::from(*there) * (1.0 - share) + f32::from(ink) * share;
+                    *there = mixed.round() as u8;
+                }
+            }
         });
     }
-}
-
-/// Writes a line of text on a picture; what lies outside of it is left out.
-pub fn draw(picture: &mut RgbImage, text: &str, em: f32, start: [u32; 2], colour: Rgb<u8>) {
-    let start = start.map(|v| v as f32);
-    ink(text, em, start, &mut |x, y, share| {
-        let inside = (u32::try_from(x), u32::try_from(y));
-        if let (Ok(x), Ok(y)) = inside
-            && let Some(pixel) = picture.get_pixel_mut_checked(x, y)
-        {
-            for (there, ink) in pixel.0.iter_mut().zip(colour.0) {
-                let mixed = f32::from(*there) * (1.0 - share) + f32::from(ink) * share;
-                *there = mixed.round() as u8;
-            }
-        }
-    });
 }
 
 /// As much of the end of a text as fits into so many pixels, since names of files differ at their
@@ -118,6 +108,7 @@ mod tests {
         draw(&mut picture, "outside", 12.0, [38, 19], Rgb([0; 3]));
         let dark = |y: u32| (0..30).any(|x| picture.get_pixel(x, y).0[0] < 100);
         assert!(dark(14) && dark(8) && !dark(16) && !dark(3));
+        let has = |letter: char| FONT.glyph_id(letter).0 != 0;
         assert!(has('ü') && has(CUT) && !has('写'));
     }
 }

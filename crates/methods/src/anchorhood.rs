@@ -27,29 +27,25 @@ use crate::chain::{Chain, Head, momentum_at};
 use crate::memory::{Memory, PROJECTED};
 use crate::mlp::MlpEnd;
 use crate::{
-    MemorySettings, Method, MlpSettings, Round, Setup, StateDict, StateError, ViewPasses,
+    MemorySettings, Method, Round, Setup, SiameseSettings, StateDict, StateError, ViewPasses,
     ViewSettings, ViewStatistics,
 };
 
 /// The method's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AnchorhoodSettings {
-    /// The views.
-    pub passes: ViewPasses,
-    /// τ between views.
-    pub temperature: f32,
-    /// The projector.
-    pub projector: MlpSettings,
-    /// The predictor, where there is one; its result has the projector's length.
-    pub predictor: Option<MlpSettings>,
+    /// Of views and heads.
+    pub siamese: SiameseSettings,
+    /// Whether there is a predictor.
+    pub predictor: bool,
     /// The memory.
     pub memory: MemorySettings,
     /// ω: the weight of the memory's loss; the rest is the views'.
     pub memory_weight: f32,
+    /// Whether what is remembered comes from a second network.
+    pub momentum_rows: bool,
     /// How far features are whitened that neighbourhoods are discovered from: 0 leaves them.
     pub whiten: f64,
-    /// The share of the second network that a step keeps, at the beginning, where there is one.
-    pub momentum: Option<f64>,
 }
 
 /// An encoder, whose output is judged, a projector, a memory of what it makes of pictures.
@@ -72,46 +68,39 @@ const ONE: ViewPasses = ViewPasses { views: 1, statistics: ViewStatistics::Each 
 
 impl AnchorhoodSettings {
     fn heads(&self) -> Vec<Head> {
-        let projector = ("projector", self.projector, MlpEnd::UnitLength);
-        let predictor = self.predictor;
-        let predictor = predictor.map(|p| ("predictor", p, MlpEnd::UnitLength));
-        [projector].into_iter().chain(predictor).collect()
+        let s = &self.siamese;
+        let projector = ("projector", s.projector, MlpEnd::UnitLength);
+        let predictor = ("predictor", s.predictor, MlpEnd::UnitLength);
+        [projector].into_iter().chain(self.predictor.then_some(predictor)).collect()
     }
 
-    /// The second network's head.
-    fn follower(&self) -> Head {
-        ("target.projector", self.projector, MlpEnd::UnitLength)
+    /// The second network's head, where there is one.
+    fn follower(&self) -> Option<Head> {
+        let head = ("target.projector", self.siamese.projector, MlpEnd::UnitLength);
+        self.momentum_rows.then_some(head)
     }
 
     /// Bytes of the networks, without the memory.
     pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
-        let own = Chain::memory_bytes(setup, self.passes, &self.heads())?;
-        Ok(match self.momentum {
-            None => own,
-            Some(_) => own + Chain::memory_bytes(setup, ONE, &[self.follower()])?,
-        })
+        let own = Chain::memory_bytes(setup, self.siamese.passes, &self.heads())?;
+        let follower = self.follower().map(|head| Chain::memory_bytes(setup, ONE, &[head]));
+        Ok(own + follower.transpose()?.unwrap_or(0))
     }
 }
 
 impl Anchorhood {
     /// At the beginning of a run.
     pub fn new(setup: Setup, settings: AnchorhoodSettings) -> Result<Self> {
-        let chain = Chain::new(&setup, settings.passes, "", &settings.heads())?;
-        let target = match settings.momentum {
-            None => None,
-            Some(_) => {
-                let follower = settings.follower();
-                Some(Chain::new(&setup, ONE, "target", &[follower])?)
-            }
-        };
-        let (rows, dim) = (chain.rows(), settings.projector.features);
+        let chain = Chain::new(&setup, settings.siamese.passes, "", &settings.heads())?;
+        let target = settings.follower().map(|head| Chain::new(&setup, ONE, "target", &[head]));
+        let (rows, dim) = (chain.rows(), settings.siamese.projector.features);
         Ok(Anchorhood {
             memory: Memory::new(&setup, &settings.memory, PROJECTED, dim)?,
             losses: setup.device.zeros(rows)?,
             gradient: setup.device.zeros(rows * dim)?,
             settings,
             chain,
-            target,
+            target: target.transpose()?,
         })
     }
 
@@ -127,10 +116,10 @@ impl Anchorhood {
     fn losses(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         let (s, weight) = (self.settings, self.memory_weight());
         let (rows, gradient) = self.chain.last().output_and_gradient();
-        let (views, dim) = (s.passes.views, s.projector.features);
+        let (views, dim) = (s.siamese.passes.views, s.siamese.projector.features);
         let between_views =
             Loss { rows: &mut self.losses, gradient: &mut *gradient, weight: 1.0 - weight };
-        stream.contrastive(rows, views, dim, s.temperature, between_views)?;
+        stream.contrastive(rows, views, dim, s.siamese.temperature, between_views)?;
         if weight == 0.0 {
             return Ok(());
         }
@@ -148,12 +137,12 @@ impl Method for Anchorhood {
 
     fn views(&self) -> Vec<ViewSettings> {
         let further = usize::from(self.target.is_some());
-        vec![ViewSettings::default(); self.settings.passes.views + further]
+        vec![ViewSettings::default(); self.settings.siamese.passes.views + further]
     }
 
     fn scalars(&self, done: f64) -> Vec<f32> {
-        let momentum = self.settings.momentum;
-        momentum.map(|m| momentum_at(m, done)).into_iter().collect()
+        let momentum = momentum_at(self.settings.siamese.momentum, done);
+        self.target.iter().map(|_| momentum).collect()
     }
 
     fn before_round(&mut self, round: &mut Round) -> Result<()> {
@@ -166,26 +155,25 @@ impl Method for Anchorhood {
         if !Memory::discovers(&settings, round) {
             return Ok(());
         }
-        let recomputed = match settings.recompute {
-            false => None,
-            true => {
-                let mut features = (round.features)(self.chain.encoder())?;
-                let dim = self.chain.encoder().features();
-                if self.settings.whiten > 0.0 {
-                    let (together, power) = (round.device.communicator(), self.settings.whiten);
-                    if let Some(whitening) = Whitening::of_all(together, &features, dim, power)? {
-                        features = whitening.apply(&features);
-                    }
+        let recomputed = if settings.recompute {
+            let mut features = (round.features)(self.chain.encoder())?;
+            let dim = self.chain.encoder().features();
+            if self.settings.whiten > 0.0 {
+                let (together, power) = (round.device.communicator(), self.settings.whiten);
+                if let Some(whitening) = Whitening::of_all(together, &features, dim, power)? {
+                    features = whitening.apply(&features);
                 }
-                to_unit_length(&mut features, dim);
-                Some(self.memory.bank_of(round.device, features, dim)?)
             }
+            to_unit_length(&mut features, dim);
+            Some(self.memory.bank_of(round.device, features, dim)?)
+        } else {
+            None
         };
         self.memory.discover(round, recomputed.as_ref(), &settings)
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
-        let (views, rate) = (self.settings.passes.views, self.settings.memory.rate);
+        let (views, rate) = (self.settings.siamese.passes.views, self.settings.memory.rate);
         self.chain.forward(stream, batch)?;
         let bank = &mut self.memory.bank;
         if let Some(target) = &mut self.target {

@@ -51,10 +51,7 @@ impl And {
 
 impl Method for And {
     fn name(&self) -> &'static str {
-        match self.discovers {
-            true => "and",
-            false => "instance",
-        }
+        if self.discovers { "and" } else { "instance" }
     }
 
     fn before_round(&mut self, round: &mut Round) -> Result<()> {
@@ -65,13 +62,12 @@ impl Method for And {
         if !self.discovers || !Memory::discovers(&self.settings, round) {
             return Ok(());
         }
-        let recomputed = match self.settings.recompute {
-            false => None,
-            true => {
-                let features = (round.features)(&mut self.network)?;
-                let dim = self.memory.bank.dim();
-                Some(self.memory.bank_of(round.device, features, dim)?)
-            }
+        let recomputed = if self.settings.recompute {
+            let features = (round.features)(&mut self.network)?;
+            let dim = self.memory.bank.dim();
+            Some(self.memory.bank_of(round.device, features, dim)?)
+        } else {
+            None
         };
         self.memory.discover(round, recomputed.as_ref(), &self.settings)
     }

@@ -77,19 +77,13 @@ impl BiGan {
     /// Bytes of the networks.
     pub fn memory_bytes(setup: &Setup, latents: usize, hidden: usize) -> Result<usize> {
         let sizes = Sizes::new(setup, latents, hidden);
-        let plain = setup.options(setup.batch);
-        let through = plain.clone().with_input_gradient();
-        let both = through.clone().with_passes(2);
         let pairs = Setup { batch: 2 * setup.batch, ..*setup };
-        let all = [
-            plain.memory_bytes(setup.graph)?,
-            through.memory_bytes(&sizes.latent(setup.features())?)?,
-            plain.memory_bytes(&sizes.generator()?)?,
-            both.memory_bytes(&sizes.of_pictures()?)?,
-            both.memory_bytes(&sizes.of_latents()?)?,
-            Classifier::memory_bytes(&pairs, &sizes.pairs()?)?,
-        ];
-        Ok(all.iter().sum())
+        let encoder = setup.options(setup.batch).memory_bytes(setup.graph)?;
+        let mut bytes = encoder + Classifier::memory_bytes(&pairs, &sizes.pairs()?)?;
+        for (graph, options) in sizes.networks(setup)? {
+            bytes += options.memory_bytes(&graph)?;
+        }
+        Ok(bytes)
     }
 
     /// At the beginning of a run, with so many latents, and so many values of the discriminator's
@@ -98,16 +92,12 @@ impl BiGan {
         let (device, batch) = (setup.device, setup.batch);
         let encoder = setup.encoder(&setup.options(batch))?;
         let sizes = Sizes::new(&setup, latents, hidden);
-        let head = |graph: Graph, options: NetworkOptions, number: u64| {
-            let mut network = device.network(&graph, &options)?;
-            network.initialise(setup.seed.wrapping_add(number))?;
-            Ok::<_, Error>(network)
+        let [latent, generator, of_pictures, of_latents] = sizes.networks(&setup)?;
+        let network = |(graph, options): (Graph, NetworkOptions), number: u64| {
+            setup.network(&graph, &options, number)
         };
-        let plain = setup.options(batch);
-        let through = plain.clone().with_input_gradient();
-        let both = through.clone().with_passes(2);
-        let pairs = Setup { batch: 2 * batch, ..setup };
-        let mut pairs = Classifier::new(&pairs, ("pairs", 5), &sizes.pairs()?, 2)?;
+        let double = Setup { batch: 2 * batch, ..setup };
+        let mut pairs = Classifier::new(&double, ("pairs", 5), &sizes.pairs()?, 2)?;
         let classes = |real: u32| {
             let classes: Vec<u32> = (0..2 * batch as u32)
                 .map(|row| if (row as usize) < batch { real } else { 1 - real })
@@ -122,10 +112,10 @@ impl BiGan {
         };
         Ok(BiGan {
             seed: setup.seed,
-            latent: head(sizes.latent(encoder.features())?, through, 1)?,
-            generator: head(sizes.generator()?, plain, 2)?,
-            of_pictures: head(sizes.of_pictures()?, both.clone(), 3)?,
-            of_latents: head(sizes.of_latents()?, both, 4)?,
+            latent: network(latent, 1)?,
+            generator: network(generator, 2)?,
+            of_pictures: network(of_pictures, 3)?,
+            of_latents: network(of_latents, 4)?,
             pairs,
             latents: device.zeros(batch * latents)?,
             sums: device.zeros(2 * batch * hidden)?,
@@ -216,7 +206,21 @@ impl BiGan {
 
 impl Sizes {
     fn new(setup: &Setup, latents: usize, hidden: usize) -> Self {
-        Sizes { pictures: setup.graph.nodes()[0].shape, latents, hidden }
+        Sizes { pictures: setup.picture(), latents, hidden }
+    }
+
+    /// What says latents, the generator, and what the discriminator makes of pictures and of
+    /// latents, with how each is built.
+    fn networks(&self, setup: &Setup) -> Result<[(Graph, NetworkOptions); 4]> {
+        let plain = setup.options(setup.batch);
+        let through = plain.clone().with_input_gradient();
+        let both = through.clone().with_passes(2);
+        Ok([
+            (self.latent(setup.features())?, through),
+            (self.generator()?, plain),
+            (self.of_pictures()?, both.clone()),
+            (self.of_latents()?, both),
+        ])
     }
 
     /// The side of the smallest maps, and how often they are doubled up to the size of a picture.
@@ -225,12 +229,13 @@ impl Sizes {
         while side.is_multiple_of(2) && side > FIRST_SIDE {
             (side, times) = (side / 2, times + 1);
         }
-        match side <= MOST_FIRST_SIDE {
-            true => Ok((side, times)),
-            false => Err(Error::Plan(format!(
+        if side <= MOST_FIRST_SIDE {
+            Ok((side, times))
+        } else {
+            Err(Error::Plan(format!(
                 "pictures of {} pixels are not made by doubling; sizes such as 32, 64, 96 and 224 are",
                 self.pictures.height
-            ))),
+            )))
         }
     }
 
@@ -281,9 +286,10 @@ impl Sizes {
         for n in (0..times).rev() {
             let spec = ConvSpec::square(self.channels(n), 4, 2, 1);
             let [conv, norm, leaky] = ["conv", "norm", "leaky"].map(|name| format!("{name}{n}"));
-            x = match n + 1 == times {
-                true => g.conv(&conv, x, spec.with_bias())?,
-                false => g.conv_norm(&conv, &norm, x, spec, false, None)?,
+            x = if n + 1 == times {
+                g.conv(&conv, x, spec.with_bias())?
+            } else {
+                g.conv_norm(&conv, &norm, x, spec, false, None)?
             };
             x = g.activation(&leaky, x, LEAKY)?;
         }
@@ -392,9 +398,10 @@ mod tests {
     fn loss(of: &mut BiGan, stream: &mut Stream, pictures: &Buffer, part: usize) -> f64 {
         let real = Input::rows(pictures);
         of.make(stream, real.clone()).unwrap();
-        match part < 3 {
-            true => of.fool(stream, real).unwrap(),
-            false => of.discriminate(stream, real).unwrap(),
+        if part < 3 {
+            of.fool(stream, real).unwrap()
+        } else {
+            of.discriminate(stream, real).unwrap()
         }
         let device = Device::cpu(1);
         let rows = device.download(of.pairs.losses()).unwrap();

@@ -24,27 +24,11 @@ use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Scalar, Stream};
 
 use crate::chain::{Chain, Head, momentum_at};
 use crate::mlp::MlpEnd;
-use crate::{Method, MlpSettings, Setup, ViewPasses, ViewSettings};
-
-/// The method's settings.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ByolSettings {
-    /// The views.
-    pub passes: ViewPasses,
-    /// Whether views differ as the paper's do: every second one seldom blurred, and solarised at
-    /// times.
-    pub views_differ: bool,
-    /// m₀: the share of the target that a step keeps, at the beginning.
-    pub momentum: f64,
-    /// The projector.
-    pub projector: MlpSettings,
-    /// The predictor; its result has the projector's length.
-    pub predictor: MlpSettings,
-}
+use crate::{Method, Setup, SiameseSettings, ViewSettings};
 
 /// The online networks, of which the encoder is judged, and the target's.
 pub struct Byol {
-    settings: ByolSettings,
+    settings: SiameseSettings,
     online: Chain,
     target: Chain,
     targets: Buffer,
@@ -55,26 +39,24 @@ const TARGET_PROJECTOR: usize = 1;
 /// The schedule of m.
 const MOMENTUM: Scalar = Scalar(1);
 
-impl ByolSettings {
-    /// Those of the online networks and the target's.
-    fn heads(&self) -> ([Head; 2], [Head; 1]) {
-        let projector = |name| (name, self.projector, MlpEnd::Norm);
-        let predictor = ("predictor", self.predictor, MlpEnd::Plain);
-        ([projector("projector"), predictor], [projector("target.projector")])
-    }
-
-    /// Bytes of the networks.
-    pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
-        let (own, follower) = self.heads();
-        let online = Chain::memory_bytes(setup, self.passes, &own)?;
-        Ok(online + Chain::memory_bytes(setup, self.passes, &follower)?)
-    }
+/// Those of the online networks and the target's.
+fn heads(settings: &SiameseSettings) -> ([Head; 2], [Head; 1]) {
+    let projector = |name| (name, settings.projector, MlpEnd::Norm);
+    let predictor = ("predictor", settings.predictor, MlpEnd::Plain);
+    ([projector("projector"), predictor], [projector("target.projector")])
 }
 
 impl Byol {
+    /// Bytes of the networks.
+    pub fn memory_bytes(setup: &Setup, settings: &SiameseSettings) -> Result<usize> {
+        let (own, follower) = heads(settings);
+        let online = Chain::memory_bytes(setup, settings.passes, &own)?;
+        Ok(online + Chain::memory_bytes(setup, settings.passes, &follower)?)
+    }
+
     /// At the beginning of a run, where the target is what the online networks are.
-    pub fn new(setup: Setup, settings: ByolSettings) -> Result<Self> {
-        let (own, follower) = settings.heads();
+    pub fn new(setup: Setup, settings: SiameseSettings) -> Result<Self> {
+        let (own, follower) = heads(&settings);
         let online = Chain::new(&setup, settings.passes, "", &own)?;
         let target = Chain::new(&setup, settings.passes, "target", &follower)?;
         let rows = online.rows();
@@ -96,9 +78,10 @@ impl Method for Byol {
     fn views(&self) -> Vec<ViewSettings> {
         let of = |blur, solarise| ViewSettings { blur: Some(blur), solarise: Some(solarise) };
         let paper = [of(1.0, 0.0), of(0.1, 0.2)];
-        match self.settings.views_differ {
-            false => self.settings.passes.alike(),
-            true => (0..self.settings.passes.views).map(|v| paper[v % 2]).collect(),
+        if self.settings.views_differ {
+            (0..self.settings.passes.views).map(|v| paper[v % 2]).collect()
+        } else {
+            self.settings.passes.alike()
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::f64::consts::PI;
 
-use anchorhood_engine::{Batch, Buffer, Device, Network, NetworkOptions, Result, Scalar, Stream};
+use anchorhood_engine::{Batch, Buffer, Network, NetworkOptions, Result, Scalar, Stream};
 
 use crate::mlp::{MlpEnd, MlpSettings, mlp};
 use crate::{Setup, ViewSettings};
@@ -42,6 +42,26 @@ impl ViewPasses {
     }
 }
 
+/// The settings of methods that compare views, by heads on top of the network that embeds: each
+/// method reads its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SiameseSettings {
+    /// The views.
+    pub passes: ViewPasses,
+    /// Whether views differ as BYOL's paper has it: every second one seldom blurred, and solarised
+    /// at times.
+    pub views_differ: bool,
+    /// τ of the loss between views.
+    pub temperature: f32,
+    /// The projector.
+    pub projector: MlpSettings,
+    /// The predictor; its result has the projector's length.
+    pub predictor: MlpSettings,
+    /// m₀: the share of a second network, which follows the first, that a step keeps at the
+    /// beginning.
+    pub momentum: f64,
+}
+
 /// A head: its namespace, its size, and how it ends.
 pub(crate) type Head = (&'static str, MlpSettings, MlpEnd);
 
@@ -65,8 +85,7 @@ impl Chain {
         let mut networks = vec![(namespace, encoder)];
         for (number, (name, settings, end)) in (1..).zip(heads) {
             let options = options.clone().with_input_gradient();
-            let seed = setup.seed.wrapping_add(number);
-            let head = head(setup.device, features, settings, *end, &options, seed)?;
+            let head = setup.network(&mlp(features, settings, *end)?, &options, number)?;
             features = head.features();
             networks.push((name, head));
         }
@@ -183,17 +202,4 @@ impl Chain {
 /// a cosine, over a run of which the share `done` is done.
 pub(crate) fn momentum_at(first: f64, done: f64) -> f32 {
     (1.0 - (1.0 - first) * ((PI * done).cos() + 1.0) / 2.0) as f32
-}
-
-fn head(
-    device: &Device,
-    input: usize,
-    settings: &MlpSettings,
-    end: MlpEnd,
-    options: &NetworkOptions,
-    seed: u64,
-) -> Result<Network> {
-    let mut network = device.network(&mlp(input, settings, end)?, options)?;
-    network.initialise(seed)?;
-    Ok(network)
 }

@@ -43,8 +43,7 @@ impl Classifier {
         graph: &Graph,
         classes: usize,
     ) -> Result<Self> {
-        let mut network = setup.device.network(graph, &options(setup))?;
-        network.initialise(setup.seed.wrapping_add(number))?;
+        let network = setup.network(graph, &options(setup), number)?;
         let guesses = setup.batch * network.features() / classes;
         let (device, numbers) = (setup.device, (0..guesses as u32).collect::<Vec<_>>());
         let labels = device.upload_indices(&vec![0; guesses])?;
@@ -120,7 +119,7 @@ impl Classifier {
         let share = |count: u32| f64::from(count) / all.max(1) as f64;
         let commonest = counts[1..].iter().copied().max().unwrap_or(0);
         Ok(PretextFigure {
-            name: self.name,
+            name: self.name.into(),
             share: share(counts[0]),
             chance: Some(share(commonest)),
         })
@@ -142,13 +141,7 @@ impl Classifier {
 
     /// Takes it up.
     pub fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
-        let name = self.name;
-        let (found, counts) = state.words(name).ok_or(StateError::Missing { name })?;
-        let wanted = vec![self.classes + 1];
-        if found != wanted {
-            let found = found.to_vec();
-            return Err(StateError::Shape { name, found, wanted });
-        }
+        let counts = state.words_of(self.name, &[self.classes + 1], usize::MAX)?;
         self.tally = go_on(device, counts)?;
         self.told = vec![0; counts.len()];
         Ok(())

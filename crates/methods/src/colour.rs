@@ -1,7 +1,7 @@
 //! Colour: *Colorful Image Colorization* (Zhang et al., ECCV 2016).
 //!
 //! The network is given a picture's lightness and guesses its colour: the half of
-//! [split-brain](SplitBrain) that a whole network does. The formula is the same.
+//! [split-brain](crate::SPLIT_BRAIN) that a whole network does. The formula is the same.
 //!
 //! Recipe for 32×32: AdamW at 0.001 (the paper: Adam at 3.16e-5, for ImageNet and 40 pictures a
 //! batch), batch 128, weight decay 0.01 (1e-3 of Adam's other kind), cosine; crops of 0.2 to 1,
@@ -11,19 +11,8 @@
 //! alike; the paper spreads a colour over the five nearest and gives rare ones more weight, for
 //! livelier pictures.
 
-use anchorhood_engine::Result;
-
+use crate::ColourTask;
 use crate::colour_classes::Part;
-use crate::{Setup, SplitBrain};
 
-const GUESSES: [(&str, Part); 1] = [("ab", Part::Ab)];
-
-/// Bytes of the networks.
-pub fn colour_memory_bytes(setup: &Setup) -> Result<usize> {
-    SplitBrain::memory_of(setup, &GUESSES)
-}
-
-/// At the beginning of a run: a graph that sees lightness.
-pub fn colour(setup: Setup) -> Result<SplitBrain> {
-    SplitBrain::guessing("colour", setup, &GUESSES)
-}
+/// Colourisation: a graph that sees lightness.
+pub const COLOUR: ColourTask = ColourTask { name: "colour", guesses: &[("ab", Part::Ab)] };

@@ -59,7 +59,7 @@ pub(crate) struct ColourClasses {
 
 fn values_at_places(setup: &Setup, part: Part) -> Result<Graph> {
     let (first, dim) = part.channels();
-    let pictures = setup.graph.nodes()[0].shape;
+    let pictures = setup.picture();
     let mut g = Graph::new();
     let x = g.input(pictures.height, pictures.width, pictures.channels);
     let x = g.lab("lab", x)?;
@@ -81,8 +81,7 @@ impl ColourClasses {
     pub fn new(setup: &Setup, part: Part) -> Result<Self> {
         let (_, dim) = part.channels();
         let g = values_at_places(setup, part)?;
-        let mut network = setup.device.network(&g, &setup.options(setup.batch))?;
-        network.initialise(setup.seed)?;
+        let mut network = setup.network(&g, &setup.options(setup.batch), 0)?;
         network.normalised_by(&setup.mean, &setup.std)?;
         Ok(ColourClasses { dim, network, codebook: setup.device.upload(&part.codebook())? })
     }

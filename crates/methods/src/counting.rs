@@ -23,8 +23,7 @@
 //! AlexNet.
 
 use anchorhood_engine::{
-    Batch, Buffer, Counting as PartsAndWholes, Device, Graph, Input, Loss, Network, Result, Shape,
-    Stream,
+    Batch, Buffer, Counting as PartsAndWholes, Device, Graph, Input, Loss, Network, Result, Stream,
 };
 
 use crate::{EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Values};
@@ -54,7 +53,7 @@ pub struct Counting {
 impl Counting {
     /// Bytes of the network that learns, and of what it is shown.
     pub fn memory_bytes(setup: &Setup) -> Result<usize> {
-        let values = VIEWS * setup.batch * setup.graph.nodes()[0].shape.len();
+        let values = VIEWS * setup.batch * setup.picture().len();
         Ok(setup.options(VIEWS * setup.batch).memory_bytes(setup.graph)? + 4 * values)
     }
 
@@ -62,11 +61,10 @@ impl Counting {
     pub fn new(setup: Setup) -> Result<Self> {
         let (device, batch) = (setup.device, setup.batch);
         let network = setup.encoder(&setup.options(VIEWS * batch))?;
-        let pictures = setup.graph.nodes()[0].shape;
-        let (pixels, relu) = (unchanged(pictures)?, relu(network.features())?);
+        let (pictures, relu) = (setup.picture(), relu(network.features())?);
         let head = setup.options(VIEWS * batch).with_input_gradient();
         Ok(Counting {
-            pixels: device.network(&pixels, &setup.options(batch))?,
+            pixels: setup.pixels()?,
             relu: device.network(&relu, &head)?,
             size: pictures.height,
             parts: device.zeros(VIEWS * batch * pictures.len())?,
@@ -77,14 +75,6 @@ impl Counting {
             network,
         })
     }
-}
-
-fn unchanged(pictures: Shape) -> Result<Graph> {
-    let mut graph = Graph::new();
-    let x = graph.input(pictures.height, pictures.width, pictures.channels);
-    let x = graph.channels("pixels", x, 0, pictures.channels)?;
-    graph.output(x);
-    Ok(graph)
 }
 
 fn relu(features: usize) -> Result<Graph> {
@@ -108,7 +98,7 @@ impl Method for Counting {
     fn pretext(&mut self, device: &Device) -> Result<Vec<PretextFigure>> {
         let tally = device.download_indices(&self.tally)?;
         Ok(vec![PretextFigure {
-            name: "accuracy",
+            name: "accuracy".into(),
             share: f64::from(tally[0]) / f64::from(tally[2].max(1)),
             chance: Some(0.5),
         }])

@@ -73,8 +73,7 @@ impl DeepCluster {
         let encoder = setup.encoder(&options)?;
         let (device, clusters) = (setup.device, clusters_of(&setup, clusters));
         let graph = classifier(encoder.features(), clusters)?;
-        let mut classifier = device.network(&graph, &options.with_input_gradient())?;
-        classifier.initialise(setup.seed.wrapping_add(1))?;
+        let classifier = setup.network(&graph, &options.with_input_gradient(), 1)?;
         let of = vec![0; setup.pictures];
         Ok(DeepCluster {
             labels: device.upload_indices(&of)?,
@@ -165,7 +164,7 @@ impl Method for DeepCluster {
         let share = |part: usize, all: usize| part as f64 / all.max(1) as f64;
         let largest = share(sizes.iter().copied().max().unwrap_or(0), self.of.len());
         let used = sizes.iter().filter(|size| **size > 0).count();
-        let figure = |name, share, chance| PretextFigure { name, share, chance };
+        let figure = |name: &str, share, chance| PretextFigure { name: name.into(), share, chance };
         let accuracy = share(tally[0] as usize, seen as usize);
         Ok(vec![
             figure("accuracy", accuracy, Some(largest)),

@@ -26,7 +26,7 @@ use anchorhood_random::{Draws, Stream as Purpose};
 
 use crate::classifier::Classifier;
 use crate::mlp::{MlpEnd, MlpSettings, mlp};
-use crate::{Method, PretextFigure, Setup, StateDict, StateError, ViewSettings};
+use crate::{Method, PretextFigure, Setup, StateDict, StateError};
 
 /// Cells on a side.
 const CELLS: usize = 3;
@@ -74,91 +74,82 @@ impl Cut {
     }
 }
 
-/// What guesses by all tiles of a picture in which of some orders they are.
-fn head(setup: &Setup, tiles: usize, orders: usize, hidden: usize) -> Result<Graph> {
-    let head = MlpSettings { layers: 2, width: hidden, features: orders, norm: true };
-    mlp(tiles * setup.features(), &head, MlpEnd::Plain)
+/// Of how many tiles a puzzle is, and which of how many arrangements, each a list of cells, is
+/// guessed.
+#[derive(Clone, Copy, Debug)]
+pub struct Puzzle {
+    pub(crate) name: &'static str,
+    pub(crate) tiles: usize,
+    pub(crate) arrangements: usize,
+    /// Those that a seed draws.
+    pub(crate) arrange: fn(u64) -> Vec<Vec<u8>>,
+}
+
+/// Jigsaw puzzles.
+pub const JIGSAW: Puzzle =
+    Puzzle { name: "jigsaw", tiles: CELLS * CELLS, arrangements: ORDERS, arrange: far_apart };
+
+impl Puzzle {
+    /// What guesses by all tiles of a picture in which of some orders they are; it has a hidden
+    /// layer of so many values.
+    fn head(&self, setup: &Setup, width: usize) -> Result<Graph> {
+        let head = MlpSettings { layers: 2, width, features: self.arrangements, norm: true };
+        mlp(self.tiles * setup.features(), &head, MlpEnd::Plain)
+    }
+
+    /// Values of all tiles of a batch.
+    fn values(&self, setup: &Setup) -> usize {
+        self.tiles * setup.batch * setup.picture().len()
+    }
 }
 
 impl Jigsaw {
     /// Bytes of the networks and the tiles.
-    pub fn memory_bytes(setup: &Setup, hidden: usize) -> Result<usize> {
-        Jigsaw::memory_of(setup, CELLS * CELLS, ORDERS, hidden)
-    }
-
-    /// The same of so many tiles in so many orders.
-    pub(crate) fn memory_of(
-        setup: &Setup,
-        tiles: usize,
-        orders: usize,
-        hidden: usize,
-    ) -> Result<usize> {
-        let head = head(setup, tiles, orders, hidden)?;
-        let values = tiles * setup.batch * setup.graph.nodes()[0].shape.len();
-        let encoder = setup.options(tiles * setup.batch).memory_bytes(setup.graph)?;
-        Ok(encoder + Classifier::memory_bytes(setup, &head)? + 4 * values)
+    pub fn memory_bytes(setup: &Setup, puzzle: Puzzle, hidden: usize) -> Result<usize> {
+        let encoder = setup.options(puzzle.tiles * setup.batch).memory_bytes(setup.graph)?;
+        let head = Classifier::memory_bytes(setup, &puzzle.head(setup, hidden)?)?;
+        Ok(encoder + head + 4 * puzzle.values(setup))
     }
 
     /// At the beginning of a run; the head has a hidden layer of so many values.
-    pub fn new(setup: Setup, hidden: usize) -> Result<Self> {
-        let orders = far_apart(setup.seed);
-        let orders: Vec<&[u8]> = orders.iter().map(|o| &o[..]).collect();
-        Jigsaw::arranging("jigsaw", setup, &orders, hidden)
-    }
-
-    /// A method by this name that guesses which of some arrangements, each a list of cells, tiles
-    /// are in.
-    pub(crate) fn arranging(
-        name: &'static str,
-        setup: Setup,
-        arrangements: &[&[u8]],
-        hidden: usize,
-    ) -> Result<Self> {
-        let pictures = setup.graph.nodes()[0].shape;
-        let cut = Cut::new(pictures.height, arrangements[0].len(), setup.seed);
-        let encoder = setup.encoder(&setup.options(cut.tiles * setup.batch))?;
-        let graph = head(&setup, cut.tiles, arrangements.len(), hidden)?;
-        let named = ("arrangement", 1);
-        let places = arrangements.iter().flat_map(|a| a.iter());
-        let places: Vec<u32> = places.map(|cell| cut.place(*cell)).collect();
-        let mut g = Graph::new();
-        let x = g.input(pictures.height, pictures.width, pictures.channels);
-        let x = g.channels("pixels", x, 0, pictures.channels)?;
-        g.output(x);
-        let values = cut.tiles * setup.batch * pictures.len();
+    pub fn new(setup: Setup, puzzle: Puzzle, hidden: usize) -> Result<Self> {
+        let cut = Cut::new(setup.picture().height, puzzle.tiles, setup.seed);
+        let graph = puzzle.head(&setup, hidden)?;
+        let places = (puzzle.arrange)(setup.seed).into_iter().flatten();
+        let places: Vec<u32> = places.map(|cell| cut.place(cell)).collect();
         Ok(Jigsaw {
-            name,
-            encoder,
-            classifier: Classifier::new(&setup, named, &graph, arrangements.len())?,
-            pixels: setup.device.network(&g, &setup.options(setup.batch))?,
+            name: puzzle.name,
+            encoder: setup.encoder(&setup.options(cut.tiles * setup.batch))?,
+            classifier: Classifier::new(&setup, ("arrangement", 1), &graph, puzzle.arrangements)?,
+            pixels: setup.pixels()?,
             cut,
             places: setup.device.upload_indices(&places)?,
-            tiles: setup.device.zeros(values)?,
+            tiles: setup.device.zeros(puzzle.values(&setup))?,
         })
     }
 }
 
 /// Orders of the cells, each the farthest from those before it by how many cells are elsewhere, of
 /// some that a seed draws; the first of equally far ones.
-fn far_apart(seed: u64) -> Vec<[u8; CELLS * CELLS]> {
-    let drawn = |item| {
+fn far_apart(seed: u64) -> Vec<Vec<u8>> {
+    let drawn = |item| -> Vec<u8> {
         let order = Draws::new(seed, Purpose::Puzzle, 0, item).permutation(CELLS * CELLS);
-        std::array::from_fn(|i| order[i] as u8)
+        order.into_iter().map(|cell| cell as u8).collect()
     };
-    let pool: Vec<[u8; CELLS * CELLS]> = (0..DRAWN).map(drawn).collect();
+    let pool: Vec<Vec<u8>> = (0..DRAWN).map(drawn).collect();
     let mut distances = vec![usize::MAX; pool.len()];
-    let mut chosen = vec![pool[0]];
+    let mut chosen = vec![pool[0].clone()];
     while chosen.len() < ORDERS {
-        let last = chosen[chosen.len() - 1];
+        let last = &chosen[chosen.len() - 1];
         let mut farthest = 0;
         for (i, order) in pool.iter().enumerate() {
-            let apart = order.iter().zip(last).filter(|(a, b)| **a != *b).count();
+            let apart = order.iter().zip(last).filter(|(a, b)| a != b).count();
             distances[i] = distances[i].min(apart);
             if distances[i] > distances[farthest] {
                 farthest = i;
             }
         }
-        chosen.push(pool[farthest]);
+        chosen.push(pool[farthest].clone());
     }
     chosen
 }
@@ -166,10 +157,6 @@ fn far_apart(seed: u64) -> Vec<[u8; CELLS * CELLS]> {
 impl Method for Jigsaw {
     fn name(&self) -> &'static str {
         self.name
-    }
-
-    fn views(&self) -> Vec<ViewSettings> {
-        vec![ViewSettings::default()]
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
@@ -227,7 +214,7 @@ mod tests {
         assert_eq!(orders.len(), ORDERS);
         let mut least = 9;
         for (i, a) in orders.iter().enumerate() {
-            let mut sorted = *a;
+            let mut sorted = a.clone();
             sorted.sort();
             assert_eq!(sorted, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
             for b in &orders[..i] {

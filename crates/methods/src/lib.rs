@@ -9,9 +9,10 @@
 //!   without discovery.
 //! - [`Anchorhood`]: the same memory and neighbourhoods with several views.
 //! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that
-//!   compare views, by heads on top of the encoder ([`MlpSettings`], [`ViewPasses`]).
-//! - [`DeepCluster`], [`Nat`], [`Counting`], [`SplitBrain`], [`colour`], [`Jigsaw`], [`context`],
-//!   [`BiGan`]: the paper's rivals, each with its pretext task ([`PretextFigure`]).
+//!   compare views, by heads on top of the encoder ([`SiameseSettings`]).
+//! - [`DeepCluster`], [`Nat`], [`Counting`], [`SplitBrain`] ([`SPLIT_BRAIN`], [`COLOUR`]),
+//!   [`Jigsaw`] ([`JIGSAW`], [`CONTEXT`]), [`BiGan`]: the paper's rivals, each with its pretext task
+//!   ([`PretextFigure`]).
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured
 //!   against.
 
@@ -46,22 +47,22 @@ mod tally;
 pub use anchorhood::{Anchorhood, AnchorhoodSettings};
 pub use and::And;
 pub use bigan::BiGan;
-pub use byol::{Byol, ByolSettings};
-pub use chain::{ViewPasses, ViewStatistics};
-pub use colour::{colour, colour_memory_bytes};
-pub use context::{context, context_memory_bytes};
+pub use byol::Byol;
+pub use chain::{SiameseSettings, ViewPasses, ViewStatistics};
+pub use colour::COLOUR;
+pub use context::CONTEXT;
 pub use counting::Counting;
 pub use deepcluster::DeepCluster;
 pub use instance::instance;
-pub use jigsaw::Jigsaw;
+pub use jigsaw::{JIGSAW, Jigsaw, Puzzle};
 pub use memory::{MemorySettings, memory_of, neighbourhoods_of, remembered_pictures};
 pub use method::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 pub use mlp::MlpSettings;
 pub use nat::Nat;
-pub use nnclr::{NnClr, NnClrSettings};
+pub use nnclr::NnClr;
 pub use setup::{Setup, parameter_groups};
-pub use simclr::{SimClr, SimClrSettings};
-pub use simsiam::{SimSiam, SimSiamSettings};
-pub use split_brain::SplitBrain;
+pub use simclr::SimClr;
+pub use simsiam::SimSiam;
+pub use split_brain::{ColourTask, SPLIT_BRAIN, SplitBrain};
 pub use state::{BY_PICTURE, StateDict, StateError, StateTensor, Values};
 pub use supervised::Supervised;

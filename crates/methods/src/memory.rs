@@ -1,9 +1,6 @@
 //! What a method remembers of all pictures: a feature of each, and which of them belong together.
 
-use anchorhood_discover::{
-    Curriculum, DiscoverBy, MemoryBank, Neighbourhoods, neighbourhood_loss,
-    sampled_neighbourhood_loss,
-};
+use anchorhood_discover::{Curriculum, DiscoverBy, MemoryBank, Neighbourhoods, neighbourhood_loss};
 use anchorhood_engine::{Batch, Buffer, Device, DevicePositives, Loss, Result, RowSample, Stream};
 
 use crate::{Round, Setup, StateDict, StateError, Values};
@@ -106,9 +103,10 @@ impl Memory {
     ) -> Result<()> {
         let share = settings.share(round.round, round.rounds);
         let bank = from.unwrap_or(&self.bank);
-        let discover = match settings.by.approximates(bank.len()) {
-            false => Neighbourhoods::discover,
-            true => Neighbourhoods::discover_approximately,
+        let discover = if settings.by.approximates(bank.len()) {
+            Neighbourhoods::discover_approximately
+        } else {
+            Neighbourhoods::discover
         };
         self.neighbourhoods = discover(
             round.device,
@@ -137,19 +135,8 @@ impl Memory {
     ) -> Result<()> {
         let (bank, positives) = (&self.bank, &self.positives);
         let items = batch.indices();
-        match self.sample.filter(|sample| sample.rows < bank.len()) {
-            None => neighbourhood_loss(stream, features, bank, temperature, positives, items, loss),
-            Some(sample) => sampled_neighbourhood_loss(
-                stream,
-                features,
-                bank,
-                temperature,
-                positives,
-                items,
-                sample,
-                loss,
-            ),
-        }
+        let sample = self.sample.filter(|sample| sample.rows < bank.len());
+        neighbourhood_loss(stream, features, bank, temperature, positives, items, sample, loss)
     }
 
     /// All of it, for a checkpoint: of this process's pictures.
@@ -184,10 +171,7 @@ impl Memory {
     /// Brings the positives to the device.
     fn count(&mut self, device: &Device) -> Result<()> {
         let positives = self.neighbourhoods.positives();
-        let positives = match self.each {
-            true => positives.counting_each(),
-            false => positives,
-        };
+        let positives = if self.each { positives.counting_each() } else { positives };
         let pictures = self.bank.len();
         self.positives = device.positives_part(&positives, pictures, pictures)?;
         Ok(())

@@ -3,6 +3,8 @@
 use anchorhood_discover::{MemoryBank, Neighbourhoods};
 use anchorhood_engine::{Batch, Device, Network, Result, Stream};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{StateDict, StateError};
 
 /// A way to learn features.
@@ -109,12 +111,13 @@ pub struct EpochStart<'a> {
 }
 
 /// A figure of a pretext task.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PretextFigure {
     /// What it is the share of: `accuracy`.
-    pub name: &'static str,
+    pub name: String,
     /// From 0 to 1.
     pub share: f64,
     /// What guessing would reach, where that can be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
 }

@@ -90,8 +90,8 @@ impl Method for Nat {
     fn pretext(&mut self, _device: &Device) -> Result<Vec<PretextFigure>> {
         let [nearest, kept] = self.found;
         let group = GROUP.min(self.targets.of().len());
-        let figure = |name, share: f32| PretextFigure {
-            name,
+        let figure = |name: &str, share: f32| PretextFigure {
+            name: name.into(),
             share: share.into(),
             chance: Some(1.0 / group as f64),
         };

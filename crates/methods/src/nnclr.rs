@@ -33,24 +33,11 @@ use anchorhood_engine::{
 
 use crate::chain::{Chain, Head};
 use crate::mlp::MlpEnd;
-use crate::{Method, MlpSettings, Setup, StateDict, StateError, Values, ViewPasses, ViewSettings};
-
-/// The method's settings.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NnClrSettings {
-    /// The views.
-    pub passes: ViewPasses,
-    /// τ of the loss.
-    pub temperature: f32,
-    /// The projector.
-    pub projector: MlpSettings,
-    /// The predictor; its result has the projector's length.
-    pub predictor: MlpSettings,
-}
+use crate::{Method, Setup, SiameseSettings, StateDict, StateError, Values, ViewSettings};
 
 /// An encoder, whose output is judged, a projector, a predictor and the support set.
 pub struct NnClr {
-    settings: NnClrSettings,
+    settings: SiameseSettings,
     chain: Chain,
     support: MemoryBank,
     nearest: Buffer,
@@ -61,24 +48,22 @@ pub struct NnClr {
 const PROJECTOR: usize = 1;
 const SUPPORT: &str = "support";
 
-impl NnClrSettings {
-    fn heads(&self) -> [Head; 2] {
-        [
-            ("projector", self.projector, MlpEnd::Norm),
-            ("predictor", self.predictor, MlpEnd::UnitLength),
-        ]
-    }
-
-    /// Bytes of the networks, without the support set.
-    pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
-        Chain::memory_bytes(setup, self.passes, &self.heads())
-    }
+fn heads(settings: &SiameseSettings) -> [Head; 2] {
+    [
+        ("projector", settings.projector, MlpEnd::Norm),
+        ("predictor", settings.predictor, MlpEnd::UnitLength),
+    ]
 }
 
 impl NnClr {
+    /// Bytes of the networks, without the support set.
+    pub fn memory_bytes(setup: &Setup, settings: &SiameseSettings) -> Result<usize> {
+        Chain::memory_bytes(setup, settings.passes, &heads(settings))
+    }
+
     /// At the beginning of a run, where the support set is noise.
-    pub fn new(setup: Setup, settings: NnClrSettings) -> Result<Self> {
-        let chain = Chain::new(&setup, settings.passes, "", &settings.heads())?;
+    pub fn new(setup: Setup, settings: SiameseSettings) -> Result<Self> {
+        let chain = Chain::new(&setup, settings.passes, "", &heads(&settings))?;
         let (device, rows, dim) = (setup.device, chain.rows(), settings.projector.features);
         let mut itself = Positives::with_capacity(setup.batch, setup.batch);
         (0..setup.batch as u32).for_each(|picture| itself.push([picture]));

@@ -2,7 +2,7 @@
 //! weights move, a seed.
 
 use anchorhood_engine::{
-    Device, Graph, Network, NetworkOptions, Optimiser, Parameter, ParameterGroup, Result,
+    Device, Graph, Network, NetworkOptions, Optimiser, Parameter, ParameterGroup, Result, Shape,
 };
 
 /// What a run gives to its method.
@@ -44,12 +44,39 @@ impl Setup<'_> {
         self.graph.shape(self.graph.output_node()).len()
     }
 
+    /// What the network that embeds is given of a picture.
+    pub(crate) fn picture(&self) -> Shape {
+        self.graph.nodes()[0].shape
+    }
+
     /// The network that embeds, as the seed draws it.
     pub fn encoder(&self, options: &NetworkOptions) -> Result<Network> {
-        let mut network = self.device.network(self.graph, options)?;
-        network.initialise(self.seed)?;
+        let mut network = self.network(self.graph, options, 0)?;
         network.normalised_by(&self.mean, &self.std)?;
         Ok(network)
+    }
+
+    /// A network as the seed draws it; those of a method have numbers of their own, so that no two
+    /// are drawn alike.
+    pub(crate) fn network(
+        &self,
+        graph: &Graph,
+        options: &NetworkOptions,
+        number: u64,
+    ) -> Result<Network> {
+        let mut network = self.device.network(graph, options)?;
+        network.initialise(self.seed.wrapping_add(number))?;
+        Ok(network)
+    }
+
+    /// A network that gives pictures as they are, for what is cut from them.
+    pub(crate) fn pixels(&self) -> Result<Network> {
+        let picture = self.picture();
+        let mut graph = Graph::new();
+        let x = graph.input(picture.height, picture.width, picture.channels);
+        let x = graph.channels("pixels", x, 0, picture.channels)?;
+        graph.output(x);
+        self.device.network(&graph, &self.options(self.batch))
     }
 }
 

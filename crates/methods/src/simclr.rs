@@ -23,41 +23,28 @@ use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
 
 use crate::chain::{Chain, Head};
 use crate::mlp::MlpEnd;
-use crate::{Method, MlpSettings, Setup, ViewPasses, ViewSettings};
-
-/// The method's settings.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SimClrSettings {
-    /// The views.
-    pub passes: ViewPasses,
-    /// τ of the loss.
-    pub temperature: f32,
-    /// The projector.
-    pub projector: MlpSettings,
-}
+use crate::{Method, Setup, SiameseSettings, ViewSettings};
 
 /// An encoder, whose output is judged, and a projector, whose output is contrasted.
 pub struct SimClr {
-    settings: SimClrSettings,
+    settings: SiameseSettings,
     chain: Chain,
     losses: Buffer,
 }
 
-impl SimClrSettings {
-    fn heads(&self) -> [Head; 1] {
-        [("projector", self.projector, MlpEnd::UnitLength)]
-    }
-
-    /// Bytes of the networks.
-    pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
-        Chain::memory_bytes(setup, self.passes, &self.heads())
-    }
+fn heads(settings: &SiameseSettings) -> [Head; 1] {
+    [("projector", settings.projector, MlpEnd::UnitLength)]
 }
 
 impl SimClr {
+    /// Bytes of the networks.
+    pub fn memory_bytes(setup: &Setup, settings: &SiameseSettings) -> Result<usize> {
+        Chain::memory_bytes(setup, settings.passes, &heads(settings))
+    }
+
     /// At the beginning of a run.
-    pub fn new(setup: Setup, settings: SimClrSettings) -> Result<Self> {
-        let chain = Chain::new(&setup, settings.passes, "", &settings.heads())?;
+    pub fn new(setup: Setup, settings: SiameseSettings) -> Result<Self> {
+        let chain = Chain::new(&setup, settings.passes, "", &heads(&settings))?;
         Ok(SimClr { losses: setup.device.zeros(chain.rows())?, settings, chain })
     }
 }

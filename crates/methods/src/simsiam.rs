@@ -23,22 +23,11 @@ use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
 
 use crate::chain::{Chain, Head};
 use crate::mlp::MlpEnd;
-use crate::{Method, MlpSettings, Setup, ViewPasses, ViewSettings};
-
-/// The method's settings.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SimSiamSettings {
-    /// The views.
-    pub passes: ViewPasses,
-    /// The projector.
-    pub projector: MlpSettings,
-    /// The predictor; its result has the projector's length.
-    pub predictor: MlpSettings,
-}
+use crate::{Method, Setup, SiameseSettings, ViewSettings};
 
 /// An encoder, whose output is judged, a projector and a predictor.
 pub struct SimSiam {
-    settings: SimSiamSettings,
+    settings: SiameseSettings,
     chain: Chain,
     targets: Buffer,
     losses: Buffer,
@@ -46,21 +35,22 @@ pub struct SimSiam {
 
 const PROJECTOR: usize = 1;
 
-impl SimSiamSettings {
-    fn heads(&self) -> [Head; 2] {
-        [("projector", self.projector, MlpEnd::Norm), ("predictor", self.predictor, MlpEnd::Plain)]
-    }
-
-    /// Bytes of the networks.
-    pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
-        Chain::memory_bytes(setup, self.passes, &self.heads())
-    }
+fn heads(settings: &SiameseSettings) -> [Head; 2] {
+    [
+        ("projector", settings.projector, MlpEnd::Norm),
+        ("predictor", settings.predictor, MlpEnd::Plain),
+    ]
 }
 
 impl SimSiam {
+    /// Bytes of the networks.
+    pub fn memory_bytes(setup: &Setup, settings: &SiameseSettings) -> Result<usize> {
+        Chain::memory_bytes(setup, settings.passes, &heads(settings))
+    }
+
     /// At the beginning of a run.
-    pub fn new(setup: Setup, settings: SimSiamSettings) -> Result<Self> {
-        let chain = Chain::new(&setup, settings.passes, "", &settings.heads())?;
+    pub fn new(setup: Setup, settings: SiameseSettings) -> Result<Self> {
+        let chain = Chain::new(&setup, settings.passes, "", &heads(&settings))?;
         let rows = chain.rows();
         Ok(SimSiam {
             targets: setup.device.zeros(rows * settings.projector.features)?,

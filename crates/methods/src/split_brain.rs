@@ -51,45 +51,39 @@ fn head(setup: &Setup, part: Part, number: usize, of: usize) -> Result<Graph> {
     Ok(g)
 }
 
-const GUESSES: [(&str, Part); 2] = [("ab", Part::Ab), ("lightness", Part::L)];
+/// What a network of one or more parts has to guess, and what the method is called.
+#[derive(Clone, Copy, Debug)]
+pub struct ColourTask {
+    pub(crate) name: &'static str,
+    /// What each part guesses: its name, and of what it is.
+    pub(crate) guesses: &'static [(&'static str, Part)],
+}
+
+/// Split-brain autoencoders: a network whose result is two halves side by side, lightness' first.
+pub const SPLIT_BRAIN: ColourTask =
+    ColourTask { name: "split-brain", guesses: &[("ab", Part::Ab), ("lightness", Part::L)] };
 
 impl SplitBrain {
     /// Bytes of the networks.
-    pub fn memory_bytes(setup: &Setup) -> Result<usize> {
-        SplitBrain::memory_of(setup, &GUESSES)
-    }
-
-    /// The same of any guesses.
-    pub(crate) fn memory_of(setup: &Setup, guesses: &[(&'static str, Part)]) -> Result<usize> {
+    pub fn memory_bytes(setup: &Setup, task: ColourTask) -> Result<usize> {
         let mut bytes = setup.options(setup.batch).memory_bytes(setup.graph)?;
-        for (number, (_, part)) in guesses.iter().enumerate() {
-            let head = head(setup, *part, number, guesses.len())?;
+        for (number, (_, part)) in task.guesses.iter().enumerate() {
+            let head = head(setup, *part, number, task.guesses.len())?;
             bytes += Classifier::memory_bytes(setup, &head)?;
         }
         Ok(bytes)
     }
 
-    /// At the beginning of a run: a graph whose result is two halves side by side, lightness'
-    /// first.
-    pub fn new(setup: Setup) -> Result<Self> {
-        SplitBrain::guessing("split-brain", setup, &GUESSES)
-    }
-
-    /// A method by this name whose network has a part for each guess, as large as the others, in
-    /// their order.
-    pub(crate) fn guessing(
-        name: &'static str,
-        setup: Setup,
-        guesses: &[(&'static str, Part)],
-    ) -> Result<Self> {
+    /// At the beginning of a run: a graph that has a part for each guess, as large as the others,
+    /// in their order.
+    pub fn new(setup: Setup, ColourTask { name, guesses }: ColourTask) -> Result<Self> {
         let encoder = setup.encoder(&setup.options(setup.batch))?;
         let guess = |(number, (name, part)): (usize, &(&'static str, Part))| {
-            let classes = ColourClasses::new(&setup, *part)?;
             let g = head(&setup, *part, number, guesses.len())?;
             let named = (*name, number as u64 + 1);
             Ok(Guess {
                 name,
-                classes,
+                classes: ColourClasses::new(&setup, *part)?,
                 classifier: Classifier::new(&setup, named, &g, part.classes())?,
             })
         };

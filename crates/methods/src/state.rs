@@ -68,39 +68,20 @@ pub struct StateDict {
 
 /// Why a state is not one to go on from.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // of fields: a variant's message says what they are
 pub enum StateError {
     /// Something is not there.
     #[error("it has no {name}")]
-    Missing {
-        /// What.
-        name: &'static str,
-    },
+    Missing { name: &'static str },
     /// Something is of another size.
     #[error("its {name} is {found:?}, not {wanted:?}")]
-    Shape {
-        /// What.
-        name: &'static str,
-        /// Its shape.
-        found: Vec<usize>,
-        /// What this run has.
-        wanted: Vec<usize>,
-    },
+    Shape { name: &'static str, found: Vec<usize>, wanted: Vec<usize> },
     /// Something names what there is not.
     #[error("its {name} names number {value}, and there are {below}")]
-    Beyond {
-        /// What.
-        name: &'static str,
-        /// The number.
-        value: u32,
-        /// How many there are.
-        below: usize,
-    },
+    Beyond { name: &'static str, value: u32, below: usize },
     /// Something names a thing twice.
     #[error("its {name} name one thing twice")]
-    Twice {
-        /// What.
-        name: &'static str,
-    },
+    Twice { name: &'static str },
     /// Its neighbourhoods are none.
     #[error(transparent)]
     Neighbourhoods(#[from] PartsError),
@@ -137,12 +118,7 @@ impl StateDict {
 
     /// The values of a tensor of real numbers that must be there, of this shape.
     pub fn floats_of(&self, name: &'static str, wanted: &[usize]) -> Result<&[f32], StateError> {
-        let (found, values) = self.floats(name).ok_or(StateError::Missing { name })?;
-        if found != wanted {
-            let (found, wanted) = (found.to_vec(), wanted.to_vec());
-            return Err(StateError::Shape { name, found, wanted });
-        }
-        Ok(values)
+        of_shape(name, self.floats(name), wanted)
     }
 
     /// A tensor of whole numbers.
@@ -161,11 +137,7 @@ impl StateDict {
         wanted: &[usize],
         below: usize,
     ) -> Result<&[u32], StateError> {
-        let (found, values) = self.words(name).ok_or(StateError::Missing { name })?;
-        if found != wanted {
-            let (found, wanted) = (found.to_vec(), wanted.to_vec());
-            return Err(StateError::Shape { name, found, wanted });
-        }
+        let values = of_shape(name, self.words(name), wanted)?;
         match values.iter().find(|value| **value as usize >= below) {
             Some(&value) => Err(StateError::Beyond { name, value, below }),
             None => Ok(values),
@@ -178,5 +150,18 @@ impl StateDict {
             StateTensor { shape, values: Values::U8(values), .. } => Some((shape, values)),
             _ => None,
         }
+    }
+}
+
+fn of_shape<'a, T>(
+    name: &'static str,
+    tensor: Option<(&[usize], &'a [T])>,
+    wanted: &[usize],
+) -> Result<&'a [T], StateError> {
+    let (found, values) = tensor.ok_or(StateError::Missing { name })?;
+    if found == wanted {
+        Ok(values)
+    } else {
+        Err(StateError::Shape { name, found: found.to_vec(), wanted: wanted.to_vec() })
     }
 }

@@ -12,8 +12,9 @@ pub(crate) fn counted(device: &Device, tally: &Buffer<u32>) -> Result<Vec<u32>> 
 
 /// Goes on counting from there: the first process does, and the others begin at zero.
 pub(crate) fn go_on(device: &Device, counted: &[u32]) -> Result<Buffer<u32>> {
-    match device.communicator().is_first() {
-        true => device.upload_indices(counted),
-        false => device.upload_indices(&vec![0; counted.len()]),
+    if device.communicator().is_first() {
+        device.upload_indices(counted)
+    } else {
+        device.upload_indices(&vec![0; counted.len()])
     }
 }

@@ -20,16 +20,11 @@
 
 use anchorhood_engine::{ConvSpec, Graph, NodeId, Result, Window};
 
-use crate::colours::{Trunk, whole};
-use crate::{Colours, Form};
+use crate::Form;
+use crate::colours::Trunk;
 
-/// AlexNet for `size`×`size` RGB pictures: `width` channels after the first convolution (64 as
-/// published), a result of `features` values and unit length. Taps: conv1 … conv5, fc.
-pub fn alexnet(form: Form, size: usize, width: usize, features: usize) -> Result<Graph> {
-    whole(Colours::Rgb, &AlexNet(form), size, width, features)
-}
-
-/// Its layers behind what it sees.
+/// Its layers behind what it sees: `width` channels after the first convolution (64 as published).
+/// Taps: conv1 … conv5, fc.
 pub(crate) struct AlexNet(pub(crate) Form);
 
 impl AlexNet {
@@ -88,7 +83,12 @@ impl Trunk for AlexNet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Architecture;
     use anchorhood_engine::{Role, Shape};
+
+    fn alexnet(form: Form, size: usize, width: usize, features: usize) -> Result<Graph> {
+        Architecture::AlexNet.graph_of(form, size, width, features)
+    }
 
     fn shapes(g: &Graph) -> Vec<(usize, usize)> {
         let shape = |n| g.shape(g.find(&format!("conv{n}")).unwrap());

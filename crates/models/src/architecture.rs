@@ -7,8 +7,8 @@ use anchorhood_engine::{Graph, Result};
 
 use crate::alexnet::AlexNet;
 use crate::colours::whole;
-use crate::resnet::ResNet;
-use crate::{Colours, Form, Stages};
+use crate::resnet::{ResNet, Stages};
+use crate::{Colours, Form};
 
 /// A network the program can train. Its form follows the size of the pictures, see [`Form`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Architecture {
 
 impl Architecture {
     /// All of them.
-    pub const ALL: &[Architecture] = &[
+    pub const ALL: [Architecture; 6] = [
         Architecture::AlexNet,
         Architecture::ResNet10,
         Architecture::ResNet18,
@@ -96,15 +96,17 @@ impl Architecture {
         }
     }
 
-    fn stages(self) -> Option<Stages> {
-        match self {
-            Architecture::AlexNet => None,
-            Architecture::ResNet10 => Some(Stages::RESNET10),
-            Architecture::ResNet18 => Some(Stages::RESNET18),
-            Architecture::ResNet34 => Some(Stages::RESNET34),
-            Architecture::ResNet50 => Some(Stages::RESNET50),
-            Architecture::ResNet101 => Some(Stages::RESNET101),
-        }
+    /// A ResNet's.
+    pub(crate) fn stages(self) -> Option<Stages> {
+        let (blocks, bottleneck) = match self {
+            Architecture::AlexNet => return None,
+            Architecture::ResNet10 => ([1, 1, 1, 1], false),
+            Architecture::ResNet18 => ([2, 2, 2, 2], false),
+            Architecture::ResNet34 => ([3, 4, 6, 3], false),
+            Architecture::ResNet50 => ([3, 4, 6, 3], true),
+            Architecture::ResNet101 => ([3, 4, 23, 3], true),
+        };
+        Some(Stages { blocks, bottleneck })
     }
 }
 
@@ -115,17 +117,12 @@ impl fmt::Display for Architecture {
 }
 
 /// A name no network has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no network is called `{0}`; there is {names}",
+    names = Architecture::ALL.map(Architecture::name).join(", ")
+)]
 pub struct UnknownArchitecture(String);
-
-impl fmt::Display for UnknownArchitecture {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let names: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
-        write!(f, "no network is called `{}`; there is {}", self.0, names.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownArchitecture {}
 
 impl FromStr for Architecture {
     type Err = UnknownArchitecture;
@@ -144,7 +141,7 @@ mod tests {
     #[test]
     fn names_are_read_back() {
         for a in Architecture::ALL {
-            assert_eq!(a.name().parse(), Ok(*a));
+            assert_eq!(a.name().parse(), Ok(a));
         }
         assert_eq!("ResNet18".parse(), Ok(Architecture::ResNet18));
     }

@@ -93,9 +93,9 @@ mod tests {
 
     fn graphs() -> impl Iterator<Item = (Architecture, Colours, Graph)> {
         let all = [Colours::Rgb, Colours::Lightness, Colours::Split];
-        let networks = Architecture::ALL.iter();
+        let networks = Architecture::ALL.into_iter();
         networks.flat_map(move |a| {
-            all.map(|c| (*a, c, a.graph_seeing(c, Form::Small, 32, 4, 16).unwrap()))
+            all.map(|c| (a, c, a.graph_seeing(c, Form::Small, 32, 4, 16).unwrap()))
         })
     }
 

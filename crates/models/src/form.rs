@@ -51,7 +51,7 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Stages, resnet};
+    use crate::Architecture;
 
     #[test]
     fn a_fast_form_is_the_published_one_but_in_between() {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn medium_costs_what_small_does_at_half_the_size() {
         let values = |form, size| -> Vec<usize> {
-            let graph = resnet(Stages::RESNET18, form, size, 4, 8).unwrap();
+            let graph = Architecture::ResNet18.graph_of(form, size, 4, 8).unwrap();
             let taps = graph.taps().iter();
             taps.map(|(_, node)| graph.shape(*node).len()).collect()
         };

@@ -11,14 +11,11 @@ mod alexnet;
 mod architecture;
 mod colours;
 mod form;
-mod raw_tensor;
 mod resnet;
 mod torch_file;
 mod weights;
 
-pub use alexnet::alexnet;
 pub use architecture::{Architecture, UnknownArchitecture};
 pub use colours::Colours;
 pub use form::Form;
-pub use resnet::{Stages, resnet, resnet18};
 pub use weights::{Fitted, Loaded, Recognised, Weights, WeightsError};

@@ -9,49 +9,20 @@
 
 use anchorhood_engine::{ConvSpec, Graph, NodeId, Result, Window};
 
-use crate::colours::{Trunk, whole};
-use crate::{Colours, Form};
+use crate::Form;
+use crate::colours::Trunk;
 
 /// Which residual network: blocks in each stage, and of which kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stages {
+pub(crate) struct Stages {
     /// Blocks in each of the four stages.
-    pub blocks: [usize; 4],
+    pub(crate) blocks: [usize; 4],
     /// Whether they are bottlenecks.
-    pub bottleneck: bool,
+    pub(crate) bottleneck: bool,
 }
 
-impl Stages {
-    /// ResNet10.
-    pub const RESNET10: Stages = Stages::new([1, 1, 1, 1], false);
-    /// ResNet18.
-    pub const RESNET18: Stages = Stages::new([2, 2, 2, 2], false);
-    /// ResNet34.
-    pub const RESNET34: Stages = Stages::new([3, 4, 6, 3], false);
-    /// ResNet50.
-    pub const RESNET50: Stages = Stages::new([3, 4, 6, 3], true);
-    /// ResNet101.
-    pub const RESNET101: Stages = Stages::new([3, 4, 23, 3], true);
-
-    const fn new(blocks: [usize; 4], bottleneck: bool) -> Self {
-        Stages { blocks, bottleneck }
-    }
-}
-
-/// A ResNet for `size`×`size` RGB pictures: `width` channels after the stem (64 as published), a
-/// result of `features` values and unit length. Taps: conv1 (stem, before pooling), conv2 … conv5
-/// (the stages), fc.
-pub fn resnet(
-    stages: Stages,
-    form: Form,
-    size: usize,
-    width: usize,
-    features: usize,
-) -> Result<Graph> {
-    whole(Colours::Rgb, &ResNet { stages, form }, size, width, features)
-}
-
-/// Its layers behind what it sees.
+/// Its layers behind what it sees: `width` channels after the stem (64 as published). Taps: conv1
+/// (stem, before pooling), conv2 … conv5 (the stages), fc.
 pub(crate) struct ResNet {
     pub(crate) stages: Stages,
     pub(crate) form: Form,
@@ -88,11 +59,6 @@ impl Trunk for ResNet {
     fn vector(&self, g: &mut Graph, prefix: &str, x: NodeId, _: usize) -> Result<NodeId> {
         g.global_avg_pool(&format!("{prefix}avgpool"), x)
     }
-}
-
-/// ResNet18 in the form that suits the size.
-pub fn resnet18(size: usize, width: usize, features: usize) -> Result<Graph> {
-    resnet(Stages::RESNET18, Form::for_size(size), size, width, features)
 }
 
 /// relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)).
@@ -140,7 +106,12 @@ fn shortcut(g: &mut Graph, block: &str, x: NodeId, out: usize, stride: usize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Architecture;
     use anchorhood_engine::{Role, Shape};
+
+    fn resnet18(size: usize, width: usize, features: usize) -> Result<Graph> {
+        Architecture::ResNet18.graph(size, width, features)
+    }
 
     fn weights(g: &Graph) -> usize {
         let trained = g.parameters().iter().filter(|p| p.role == Role::Weight);
@@ -159,14 +130,14 @@ mod tests {
     /// torchvision's counts for 1000 classes.
     #[test]
     fn deeper_ones_too() {
-        for (stages, expected) in [
-            (Stages::RESNET18, 11_689_512),
-            (Stages::RESNET34, 21_797_672),
-            (Stages::RESNET50, 25_557_032),
-            (Stages::RESNET101, 44_549_160),
+        for (network, expected) in [
+            (Architecture::ResNet18, 11_689_512),
+            (Architecture::ResNet34, 21_797_672),
+            (Architecture::ResNet50, 25_557_032),
+            (Architecture::ResNet101, 44_549_160),
         ] {
-            let g = resnet(stages, Form::Large, 224, 64, 1000).unwrap();
-            assert_eq!(weights(&g), expected, "{stages:?}");
+            let g = network.graph(224, 64, 1000).unwrap();
+            assert_eq!(weights(&g), expected, "{network}");
             let shape = |name| g.shape(g.find(name).unwrap());
             assert_eq!(shape("conv1").height, 112);
             assert_eq!(shape("conv2").height, 56);

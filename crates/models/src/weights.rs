@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_engine::{Graph, Network, Tensors};
 use anchorhood_files::{Disk, FileSystem};
+use half::{bf16, f16};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
-use crate::raw_tensor::RawTensor;
+use crate::resnet::Stages;
 use crate::{Architecture, Form, torch_file};
 
 /// Names shown of each kind of mistake before the rest is only counted.
@@ -137,19 +138,15 @@ impl Weights {
             })?,
         };
         let mut tensors = BTreeMap::new();
-        for tensor in raw.into_iter().filter(|t| !is_counter(&t.name)) {
-            let values = tensor.values().ok_or_else(|| WeightsError::NotFloat {
-                path: path.into(),
-                name: tensor.name.clone(),
-            })?;
-            if let Some(value) = values.iter().find(|v| !v.is_finite()) {
-                return Err(WeightsError::NotFinite {
-                    path: path.into(),
-                    name: tensor.name,
-                    value: *value,
-                });
+        for (name, tensor) in raw.into_iter().filter(|(name, _)| !is_counter(name)) {
+            let path = || path.to_path_buf();
+            let Some(values) = floats(&tensor) else {
+                return Err(WeightsError::NotFloat { path: path(), name });
+            };
+            if let Some(value) = values.iter().copied().find(|v| !v.is_finite()) {
+                return Err(WeightsError::NotFinite { path: path(), name, value });
             }
-            tensors.insert(tensor.name, (tensor.shape, values));
+            tensors.insert(name, (tensor.shape().to_vec(), values));
         }
         Ok(Weights { tensors, notes })
     }
@@ -208,16 +205,10 @@ impl Weights {
             (0..64).take_while(is).count()
         });
         let bottleneck = self.shape("layer1.0.conv3.weight").is_some();
-        let architecture = match (blocks, bottleneck) {
-            ([1, 1, 1, 1], false) => Architecture::ResNet10,
-            ([2, 2, 2, 2], false) => Architecture::ResNet18,
-            ([3, 4, 6, 3], false) => Architecture::ResNet34,
-            ([3, 4, 6, 3], true) => Architecture::ResNet50,
-            ([3, 4, 23, 3], true) => Architecture::ResNet101,
-            _ => {
-                return Err(none("its blocks are those of no ResNet10, 18, 34, 50 or 101"));
-            }
-        };
+        let stages = Some(Stages { blocks, bottleneck });
+        let architecture = Architecture::ALL.iter().copied().find(|a| a.stages() == stages);
+        let architecture = architecture
+            .ok_or_else(|| none("its blocks are those of no ResNet10, 18, 34, 50 or 101"))?;
         let form = architecture.form_of_stem(stem[3]).ok_or_else(|| {
             let wide = stem[3];
             none(&format!("its first convolution is {wide}×{wide} pixels wide"))
@@ -293,22 +284,28 @@ impl Weights {
     }
 }
 
-/// Tensors and metadata.
-type Contents<'a> = (Vec<RawTensor<'a>>, BTreeMap<String, String>);
+/// Tensors by name, and metadata.
+type Contents<'a> = (Vec<(String, TensorView<'a>)>, BTreeMap<String, String>);
 
 fn safetensors_of<'a>(bytes: &'a [u8]) -> Result<Contents<'a>, SafeTensorError> {
     let file = SafeTensors::deserialize(bytes)?;
     let (_, header) = SafeTensors::read_metadata(bytes)?;
     let notes = header.metadata().clone().unwrap_or_default();
-    let tensors = file.tensors();
-    let of = |(name, tensor): (String, TensorView<'a>)| RawTensor {
-        name,
-        shape: tensor.shape().to_vec(),
-        kind: tensor.dtype().into(),
-        bytes: tensor.data(),
-    };
-    let tensors = tensors.into_iter().map(of).collect();
-    Ok((tensors, notes.into_iter().collect()))
+    Ok((file.tensors(), notes.into_iter().collect()))
+}
+
+/// A tensor's numbers, if they are of a kind that weights are.
+fn floats(tensor: &TensorView) -> Option<Vec<f32>> {
+    let halves = || tensor.data().as_chunks::<2>().0.iter();
+    match tensor.dtype() {
+        Dtype::F32 => {
+            let words = tensor.data().as_chunks::<4>().0.iter();
+            Some(words.map(|b| f32::from_le_bytes(*b)).collect())
+        }
+        Dtype::F16 => Some(halves().map(|b| f16::from_le_bytes(*b).to_f32()).collect()),
+        Dtype::BF16 => Some(halves().map(|b| bf16::from_le_bytes(*b).to_f32()).collect()),
+        _ => None,
+    }
 }
 
 /// PyTorch's count of the batches a norm has seen.
@@ -336,11 +333,10 @@ fn listed(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Form, Stages, resnet};
     use anchorhood_engine::{Device, NetworkOptions};
 
     fn network(features: usize, seed: u64) -> Network {
-        let graph = resnet(Stages::RESNET18, Form::Small, 8, 2, features).unwrap();
+        let graph = Architecture::ResNet18.graph(8, 2, features).unwrap();
         let mut network = Device::cpu(1).network(&graph, &NetworkOptions::new(1)).unwrap();
         network.initialise(seed).unwrap();
         network

@@ -1,6 +1,9 @@
 //! The functions of ONNX Runtime that are used, where they lie in its table of functions (`OrtApi`
 //! of `onnxruntime_c_api.h`). The table only ever grows at its end, so a program that knows an old
 //! one can use a new library.
+//!
+//! Kept by hand: `ort` (2.0.0-rc.15), a binding to the same library, has no stable version and
+//! wants a newer compiler than this program; this table and two small files are all that is needed.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -11,6 +11,7 @@ use anchorhood_files::protobuf::{Message, Wire, fields};
 use anchorhood_files::{protobuf, read_varint};
 
 use crate::functions::Calls;
+use crate::messages::{Dimension as Dim, StringStringEntryProto, ValueInfoProto};
 use crate::plain::plain;
 
 /// Graphs within graphs (the branches of a condition), at most.
@@ -78,28 +79,8 @@ impl Header {
     }
 }
 
+// Of a node and of a function, what is read before what lies in them.
 protobuf! {
-    struct ValueInfo {
-        name: String = 1,
-        r#type: Option<Type> = 2,
-    }
-    struct Type {
-        tensor: Option<TensorType> = 1,
-    }
-    struct TensorType {
-        element: i32 = 1,
-        shape: Option<Shape> = 2,
-    }
-    struct Shape {
-        dim: Vec<Dim> = 1,
-    }
-    struct Dim {
-        value: i64 = 1,
-    }
-    struct Entry {
-        key: String = 1,
-        value: String = 2,
-    }
     struct OpType {
         op: String = 4,
         domain: String = 7,
@@ -110,18 +91,18 @@ protobuf! {
     }
 }
 
-impl From<ValueInfo> for Value {
-    fn from(info: ValueInfo) -> Value {
-        let tensor = info.r#type.and_then(|t| t.tensor);
-        let dimension = |dim: &Dim| match usize::try_from(dim.value) {
-            Ok(n) if n > 0 => Dimension::Fixed(n),
+impl From<ValueInfoProto> for Value {
+    fn from(info: ValueInfoProto) -> Value {
+        let tensor = info.r#type.and_then(|t| t.tensor_type);
+        let dimension = |dim: &Dim| match dim.dim_value.map(usize::try_from) {
+            Some(Ok(n)) if n > 0 => Dimension::Fixed(n),
             // Some exporters write 0 or −1 for a dimension that is not known.
             _ => Dimension::Any,
         };
         let shape = tensor.as_ref().and_then(|t| t.shape.as_ref());
         Value {
             name: plain(&info.name),
-            element: tensor.as_ref().map_or(0, |t| t.element),
+            element: tensor.as_ref().map_or(0, |t| t.elem_type),
             shape: shape.map(|s| s.dim.iter().map(dimension).collect()),
         }
     }
@@ -145,7 +126,7 @@ impl Walk {
         each_field(bytes, |number, value| match number {
             7 => self.graph(part(value)?, 0),
             14 => {
-                let entry: Entry = whole(value)?;
+                let entry: StringStringEntryProto = whole(value)?;
                 self.header.metadata.push((entry.key, entry.value));
                 Ok(())
             }
@@ -167,11 +148,11 @@ impl Walk {
             }
             5 => self.tensor(part(value)?, depth),
             11 if depth == 0 => {
-                self.header.inputs.push(whole::<ValueInfo>(value)?.into());
+                self.header.inputs.push(whole::<ValueInfoProto>(value)?.into());
                 Ok(())
             }
             12 if depth == 0 => {
-                self.header.outputs.push(whole::<ValueInfo>(value)?.into());
+                self.header.outputs.push(whole::<ValueInfoProto>(value)?.into());
                 Ok(())
             }
             15 => Err("it has sparse weights, which no image encoder has".into()),
@@ -231,7 +212,7 @@ impl Walk {
                 }
                 (8, value) => name = plain(&String::from_utf8_lossy(part(value)?)),
                 (13, value) => {
-                    let entry: Entry = whole(value)?;
+                    let entry: StringStringEntryProto = whole(value)?;
                     if entry.key == "location" {
                         location = Some(entry.value);
                     }
@@ -285,75 +266,44 @@ fn whole<M: Message>(value: Wire<'_>) -> Result<M, String> {
 mod tests {
     use super::*;
 
-    protobuf! {
-        struct File {
-            graph: Option<Graph> = 7,
-            metadata: Vec<Entry> = 14,
-            functions: Vec<Function> = 25,
-        }
-        struct Graph {
-            nodes: Vec<Node> = 1,
-            name: String = 2,
-            weights: Vec<Tensor> = 5,
-            inputs: Vec<ValueInfo> = 11,
-            outputs: Vec<ValueInfo> = 12,
-        }
-        struct Node {
-            op: String = 4,
-            attributes: Vec<Attribute> = 5,
-        }
-        struct Attribute {
-            tensor: Option<Tensor> = 5,
-            graph: Vec<u8> = 6,
-        }
-        struct Tensor {
-            dims: Vec<i64> = 1,
-            name: String = 8,
-            raw: Vec<u8> = 9,
-            external: Vec<Entry> = 13,
-            place: i32 = 14,
-        }
-        struct Function {
-            name: String = 1,
-            nodes: Vec<Node> = 7,
-        }
+    use crate::messages::{
+        AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto,
+        TensorShapeProto, TensorTypeProto, TypeProto,
+    };
+
+    fn value(name: &str, dims: &[i64]) -> ValueInfoProto {
+        let dim = |value: &i64| Dim { dim_value: Some(*value), dim_param: None };
+        let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
+        let tensor_type = Some(TensorTypeProto { elem_type: 1, shape });
+        ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }) }
     }
 
-    fn value(name: &str, dims: &[i64]) -> ValueInfo {
-        let dim = dims.iter().map(|value| Dim { value: *value }).collect();
-        ValueInfo {
-            name: name.into(),
-            r#type: Some(Type {
-                tensor: Some(TensorType { element: 1, shape: Some(Shape { dim }) }),
-            }),
-        }
+    fn tensor(dims: &[i64], bytes: usize) -> TensorProto {
+        let raw_data = vec![0; bytes];
+        TensorProto { dims: dims.into(), name: "w".into(), raw_data, ..TensorProto::default() }
     }
 
-    fn tensor(dims: &[i64], bytes: usize) -> Tensor {
-        Tensor { dims: dims.into(), name: "w".into(), raw: vec![0; bytes], ..Tensor::default() }
+    fn node(op: &str) -> NodeProto {
+        NodeProto { op_type: op.into(), ..NodeProto::default() }
     }
 
-    fn node(op: &str) -> Node {
-        Node { op: op.into(), ..Node::default() }
-    }
-
-    fn file(change: impl FnOnce(&mut File)) -> Vec<u8> {
-        let mut file = File {
-            graph: Some(Graph {
-                nodes: vec![node("Conv")],
+    fn file(change: impl FnOnce(&mut ModelProto)) -> Vec<u8> {
+        let mut file = ModelProto {
+            graph: Some(GraphProto {
+                node: vec![node("Conv")],
                 name: "main".into(),
-                weights: vec![tensor(&[8, 3], 96)],
-                inputs: vec![value("x", &[-1, 3, 32, 32]), value("w", &[8, 3])],
-                outputs: vec![value("y", &[0, 8])],
+                initializer: vec![tensor(&[8, 3], 96)],
+                input: vec![value("x", &[-1, 3, 32, 32]), value("w", &[8, 3])],
+                output: vec![value("y", &[0, 8])],
             }),
-            metadata: vec![Entry { key: "a".into(), value: "b".into() }],
-            functions: vec![],
+            metadata_props: vec![StringStringEntryProto { key: "a".into(), value: "b".into() }],
+            ..ModelProto::default()
         };
         change(&mut file);
         file.encode()
     }
 
-    fn graph(change: impl FnOnce(&mut Graph)) -> Vec<u8> {
+    fn graph(change: impl FnOnce(&mut GraphProto)) -> Vec<u8> {
         file(|file| change(file.graph.as_mut().unwrap()))
     }
 
@@ -377,38 +327,37 @@ mod tests {
 
     #[test]
     fn more_than_the_file_has_is_refused() {
-        refused(&graph(|g| g.weights = vec![tensor(&[1 << 40], 96)]), "claim");
-        refused(&graph(|g| g.weights = vec![tensor(&[-1], 96)]), "claim");
-        let constant =
-            Attribute { tensor: Some(tensor(&[1 << 20, 1 << 20], 4)), ..Attribute::default() };
-        refused(&graph(|g| g.nodes[0].attributes = vec![constant]), "claim");
-        refused(&graph(|g| g.nodes.push(node("Loop"))), "loop");
-        refused(&graph(|g| g.outputs.clear()), "no graph");
+        refused(&graph(|g| g.initializer = vec![tensor(&[1 << 40], 96)]), "claim");
+        refused(&graph(|g| g.initializer = vec![tensor(&[-1], 96)]), "claim");
+        let t = Some(tensor(&[1 << 20, 1 << 20], 4));
+        let constant = AttributeProto { t, ..AttributeProto::default() };
+        refused(&graph(|g| g.node[0].attribute = vec![constant]), "claim");
+        refused(&graph(|g| g.node.push(node("Loop"))), "loop");
+        refused(&graph(|g| g.output.clear()), "no graph");
     }
 
     #[test]
     fn graphs_within_graphs_have_an_end() {
-        let mut inner = Graph::default().encode();
+        let mut graph = GraphProto::default();
         for _ in 0..20 {
-            let mut outer = node("If");
-            outer.attributes = vec![Attribute { graph: inner, ..Attribute::default() }];
-            let outer = Graph { nodes: vec![outer], ..Graph::default() };
-            inner = outer.encode();
+            let branch = AttributeProto { g: Some(graph), ..AttributeProto::default() };
+            let condition = NodeProto { attribute: vec![branch], ..node("If") };
+            graph = GraphProto { node: vec![condition], ..GraphProto::default() };
         }
-        refused(&file(|f| f.graph = Graph::decode(&inner)), "within graphs");
+        refused(&file(|f| f.graph = Some(graph)), "within graphs");
     }
 
     /// Ten functions, each of ten calls of the next: ten thousand million nodes in less than a
     /// kilobyte.
     #[test]
     fn functions_of_functions_are_counted() {
-        let function = |i: usize| Function {
+        let function = |i: usize| FunctionProto {
             name: format!("f{i}"),
-            nodes: vec![node(&format!("f{}", i + 1)); 10],
+            node: vec![node(&format!("f{}", i + 1)); 10],
         };
         let bytes = file(|f| {
             f.functions = (0..10).map(function).collect();
-            f.graph.as_mut().unwrap().nodes = vec![node("f0")];
+            f.graph.as_mut().unwrap().node = vec![node("f0")];
         });
         refused(&bytes, "functions");
         let bytes = file(|f| f.functions = vec![function(5)]);
@@ -417,15 +366,15 @@ mod tests {
 
     #[test]
     fn weights_elsewhere_are_listed() {
-        let elsewhere = |key: &str| Tensor {
-            place: 1,
-            external: vec![Entry { key: key.into(), value: "m.data".into() }],
+        let elsewhere = |key: &str| TensorProto {
+            data_location: 1,
+            external_data: vec![StringStringEntryProto { key: key.into(), value: "m.data".into() }],
             ..tensor(&[1 << 30], 0)
         };
-        let header = Header::read(&graph(|g| g.weights = vec![elsewhere("location")])).unwrap();
+        let header = Header::read(&graph(|g| g.initializer = vec![elsewhere("location")])).unwrap();
         let expected = External { location: "m.data".into(), values: 1 << 30 };
         assert_eq!(header.external, [expected]);
-        refused(&graph(|g| g.weights = vec![elsewhere("length")]), "without a name");
+        refused(&graph(|g| g.initializer = vec![elsewhere("length")]), "without a name");
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod error;
 mod functions;
 mod header;
 mod inputs;
+pub mod messages;
 mod outputs;
 mod plain;
 mod preprocessing;

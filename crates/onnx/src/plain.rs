@@ -1,11 +1,10 @@
 //! Texts of strangers, as they may be shown.
 
-/// On one line, without what would act on a terminal: control characters, and those that turn the
-/// direction of writing.
+use anchorhood_data::unseen;
+
+/// On one line, without what would act on a terminal.
 pub(crate) fn plain(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let spaced = |c: char| if c.is_control() || turns(c) { ' ' } else { c };
-    let spaced: String = text.chars().map(spaced).collect();
+    let spaced: String = text.chars().map(|c| if unseen(c) { ' ' } else { c }).collect();
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -375,75 +375,57 @@ mod tests {
     fn resizing_and_cutting_are_followed() {
         use Interpolation::*;
         use Resize::*;
-        for (text, size, resize, interpolation) in [
+        let by = |size, resize, interpolation| Squaring { size, resize, interpolation };
+        for (text, expected) in [
             // timm's resnet50.a1_in1k, vit_base_patch16_clip_224.openai, and one that is squashed.
             (
                 r#"{"pretrained_cfg": {"input_size": [3, 224, 224], "interpolation": "bicubic",
                     "crop_pct": 0.95}}"#,
-                224,
-                ShorterSide(235),
-                Bicubic,
+                by(224, ShorterSide(235), Bicubic),
             ),
             (
                 r#"{"pretrained_cfg": {"input_size": [3, 224, 224], "interpolation": "bicubic",
                     "crop_pct": 1.0, "crop_mode": "center"}}"#,
-                224,
-                ShorterSide(224),
-                Bicubic,
+                by(224, ShorterSide(224), Bicubic),
             ),
             (
                 r#"{"input_size": [3, 240, 240], "interpolation": "bilinear", "crop_pct": 0.96,
                     "crop_mode": "squash"}"#,
-                240,
-                BothSides(250),
-                Bilinear,
+                by(240, BothSides(250), Bilinear),
             ),
             // openai/clip-vit-base-patch32 and facebook/dinov2-base.
             (
                 r#"{"crop_size": 224, "do_center_crop": true, "do_resize": true, "resample": 3,
                     "size": 224}"#,
-                224,
-                ShorterSide(224),
-                Bicubic,
+                by(224, ShorterSide(224), Bicubic),
             ),
             (
                 r#"{"crop_size": {"height": 224, "width": 224}, "resample": 3,
                     "size": {"shortest_edge": 256}}"#,
-                224,
-                ShorterSide(256),
-                Bicubic,
+                by(224, ShorterSide(256), Bicubic),
             ),
             // google/vit-base-patch16-224 of two versions, and google/siglip-base-patch16-224.
-            (r#"{"resample": 2, "size": 224}"#, 224, BothSides(224), Bilinear),
+            (r#"{"resample": 2, "size": 224}"#, by(224, BothSides(224), Bilinear)),
             (
                 r#"{"resample": 3, "size": {"height": 224, "width": 224}}"#,
-                224,
-                BothSides(224),
-                Bicubic,
+                by(224, BothSides(224), Bicubic),
             ),
             // facebook/deit-base and facebook/convnext-tiny-224, -384.
             (
                 r#"{"crop_size": {"height": 224, "width": 224}, "resample": 3,
                     "size": {"height": 256, "width": 256}}"#,
-                224,
-                BothSides(256),
-                Bicubic,
+                by(224, BothSides(256), Bicubic),
             ),
             (
                 r#"{"crop_pct": 0.875, "resample": 3, "size": {"shortest_edge": 224}}"#,
-                224,
-                ShorterSide(256),
-                Bicubic,
+                by(224, ShorterSide(256), Bicubic),
             ),
             (
                 r#"{"crop_pct": 0.875, "resample": 3, "size": {"shortest_edge": 384}}"#,
-                384,
-                BothSides(384),
-                Bicubic,
+                by(384, BothSides(384), Bicubic),
             ),
-            (r#"{"image_mean": [0, 0, 0]}"#, 224, CentreSquare, Bilinear),
+            (r#"{"image_mean": [0, 0, 0]}"#, by(224, CentreSquare, Bilinear)),
         ] {
-            let expected = Squaring { size, resize, interpolation };
             assert_eq!(squared(text, None), Ok(expected), "{text}");
         }
         let of_112 = squared(r#"{"crop_size": 224, "size": {"shortest_edge": 256}}"#, Some(112));

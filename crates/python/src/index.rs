@@ -10,8 +10,8 @@ use anchorhood::curate::{
 use anchorhood::data::{LabelChoice, Picture};
 use anchorhood::files::Disk;
 use anchorhood::search::{
-    CopySearch, Decisions, FolderEvent, FolderJob, FolderOutcome, Journal, PictureIndex,
-    SearchError, Sheet, Shown, Tile, cached_index, decide_not_duplicates,
+    CopySearch, Decisions, FolderEvent, FolderJob, FolderOutcome, PictureIndex, SearchError, Sheet,
+    Shown, Tile, cached_index, decide_not_duplicates,
 };
 use anchorhood_cli::Failure;
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -112,23 +112,12 @@ impl Index {
                 None => cached_index(&kept.model, &folders, layer.as_deref())?,
             };
             let job = FolderJob {
-                model: &kept.model,
-                folders: &folders,
-                known: None,
-                watched: false,
-                labels: match labels {
-                    true => LabelChoice::Auto,
-                    false => LabelChoice::None,
-                },
-                journal: Journal::place(&path),
+                labels: if labels { LabelChoice::Auto } else { LabelChoice::None },
                 layer: layer.as_deref(),
                 batch,
                 thumbnail: thumbnails,
-                content_sums: true,
                 threads: kept.threads,
-                restart: false,
-                shard: None,
-                disk: Disk::shared(),
+                ..FolderJob::new(&kept.model, &folders, &path)
             };
             let known = match path.exists() && !overwrite {
                 true => Some(known(&path, &job)?),
@@ -444,19 +433,12 @@ impl Index {
 
 /// The index that is there, if this job can bring it up to date.
 fn known(path: &std::path::Path, job: &FolderJob) -> Result<PictureIndex, Failure> {
-    let refused = |why: String| {
+    PictureIndex::to_bring_up_to_date(path, job).map_err(|why| {
         Failure::usage(format!(
             "{}: exists already, and {why}; choose another path, or give overwrite=True to replace it",
             path.display()
         ))
-    };
-    let index = PictureIndex::load(path);
-    let index = index.and_then(|index| index.vectors().map(|_| ()).map(|()| index));
-    let index = index.map_err(|e| refused(format!("cannot be brought up to date ({e})")))?;
-    match index.cannot_take_up(job) {
-        Some(why) => Err(refused(why)),
-        None => Ok(index),
-    }
+    })
 }
 
 fn draw(

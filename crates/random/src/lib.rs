@@ -4,6 +4,8 @@
 //! The generator is Philox4x32-10 (Salmon et al., SC 2011): a keyed bijection of a 128-bit counter.
 //! There is no state to pass along, so draws do not depend on thread count or on what was drawn
 //! before, and resuming a run is exact.
+//!
+//! Kept by hand: it is a few lines, of which a GPU's kernel must have the same bits.
 
 #![forbid(unsafe_code)]
 

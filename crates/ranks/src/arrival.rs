@@ -9,7 +9,6 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::join::VARIABLE;
 use crate::{Launch, RanksError};
 
 /// How much longer a rank waits that is not the lowest of those who have come: the lowest has
@@ -44,7 +43,6 @@ impl Clock {
                 rank: launch.rank,
                 ranks: launch.ranks,
                 seconds: patience.as_secs(),
-                variable: VARIABLE,
             });
         });
         Clock { _all_here: all_here }

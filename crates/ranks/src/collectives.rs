@@ -1,6 +1,9 @@
 //! What processes do together, over memory of the host. Every rank makes the same calls in the same
 //! order; each returns when the rank's own part is done.
 
+use crate::join::VARIABLE as PATIENCE;
+use crate::mpi::VARIABLE as LIBRARY;
+
 /// How values of all ranks become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
@@ -50,20 +53,17 @@ pub trait Collectives: Send + Sync {
 pub enum RanksError {
     /// There is no MPI to be opened.
     #[error(
-        "processes work together by MPI, and none was found ({looked}); install it (Debian: openmpi-bin or mpich; \
-         Fedora: openmpi; macOS: brew install open-mpi), or name its library by {variable}"
+        "processes work together by MPI, and none was found ({looked}); install it (Debian: \
+         openmpi-bin or mpich; Fedora: openmpi; macOS: brew install open-mpi), or name its library \
+         by {LIBRARY}"
     )]
     NoMpi {
         /// What was tried.
         looked: String,
-        /// The environment variable that names it.
-        variable: &'static str,
     },
     /// The library that the user named is no MPI.
-    #[error("{variable}={place}: {why}")]
+    #[error("{LIBRARY}={place}: {why}")]
     BadMpi {
-        /// The environment variable that names it.
-        variable: &'static str,
         /// What it names.
         place: String,
         /// What is wrong with it.
@@ -71,8 +71,9 @@ pub enum RanksError {
     },
     /// The launcher and MPI see different things.
     #[error(
-        "{launcher} says that this is rank {rank} of {ranks}, and MPI ({library}) that it is rank {found} of {of}: library and launcher belong to \
-         different MPIs, or the processes were not started by an MPI launcher (mpirun, srun --mpi=pmix); {variable} names the library to use"
+        "{launcher} says that this is rank {rank} of {ranks}, and MPI ({library}) that it is rank \
+         {found} of {of}: library and launcher belong to different MPIs, or the processes were not \
+         started by an MPI launcher (mpirun, srun --mpi=pmix); {LIBRARY} names the library to use"
     )]
     OtherRanks {
         /// Who launched.
@@ -87,19 +88,21 @@ pub enum RanksError {
         found: usize,
         /// How many MPI tells.
         of: usize,
-        /// The environment variable that names the library.
-        variable: &'static str,
     },
     /// Nobody says where the first process is.
     #[error(
-        "{ranks} processes are to work together, and no MPI launcher started them; set MASTER_ADDR and MASTER_PORT to where rank 0 can be reached"
+        "{ranks} processes are to work together, and no MPI launcher started them; set MASTER_ADDR \
+         and MASTER_PORT to where rank 0 can be reached"
     )]
     NoMaster {
         /// How many processes there are.
         ranks: usize,
     },
     /// Processes that never came.
-    #[error("{} of {ranks} did not come within {seconds} seconds; all processes are started with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE", named(.missing))]
+    #[error(
+        "{} of {ranks} did not come within {seconds} seconds; all processes are started with the \
+         same MASTER_ADDR, MASTER_PORT and WORLD_SIZE", named(.missing)
+    )]
     Missing {
         /// Which.
         missing: Vec<usize>,
@@ -116,7 +119,8 @@ pub enum RanksError {
     },
     /// Somebody was waited for in vain.
     #[error(
-        "{who}: rank {rank} has waited {seconds} s for all {ranks} to begin; see what the missing ones say, or wait longer by {variable} (in seconds)"
+        "{who}: rank {rank} has waited {seconds} s for all {ranks} to begin; see what the missing \
+         ones say, or wait longer by {PATIENCE} (in seconds)"
     )]
     NeverCame {
         /// Who is missing.
@@ -127,8 +131,6 @@ pub enum RanksError {
         ranks: usize,
         /// For how long.
         seconds: u64,
-        /// The environment variable that says how long.
-        variable: &'static str,
     },
     /// A call failed.
     #[error("{call}: {why}")]

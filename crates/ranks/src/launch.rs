@@ -138,7 +138,8 @@ pub struct Launch {
 pub enum LaunchError {
     /// One without the other.
     #[error(
-        "{set} is set and {unset} is not: of processes that work together, each has both; set {unset}, or neither"
+        "{set} is set and {unset} is not: of processes that work together, each has both; \
+         set {unset}, or neither"
     )]
     Half {
         /// The one that is set.
@@ -147,7 +148,10 @@ pub enum LaunchError {
         unset: String,
     },
     /// No number.
-    #[error("{name}={value}: not a whole number{}", .most.map_or(String::new(), |most| format!(" from 0 to {most}")))]
+    #[error(
+        "{name}={value}: not a whole number{}",
+        .most.map_or(String::new(), |most| format!(" from 0 to {most}"))
+    )]
     Number {
         /// The variable.
         name: String,
@@ -157,7 +161,10 @@ pub enum LaunchError {
         most: Option<usize>,
     },
     /// A rank that there is not.
-    #[error("{rank_name}={rank} and {ranks_name}={ranks}: ranks are counted from 0, so the last is {}", .ranks.saturating_sub(1))]
+    #[error(
+        "{rank_name}={rank} and {ranks_name}={ranks}: ranks are counted from 0, so the last is {}",
+        .ranks.saturating_sub(1)
+    )]
     Beyond {
         /// The rank's variable.
         rank_name: String,
@@ -169,7 +176,10 @@ pub enum LaunchError {
         ranks: usize,
     },
     /// Two launchers that say different things.
-    #[error("{first} says that this is rank {} of {}, and {second} that it is rank {} of {}; unset the variables of one of them", .says[0], .says[1], .says[2], .says[3])]
+    #[error(
+        "{first} says that this is rank {} of {}, and {second} that it is rank {} of {}; unset the \
+         variables of one of them", .says[0], .says[1], .says[2], .says[3]
+    )]
     Contradiction {
         /// The one that is asked first.
         first: Launcher,

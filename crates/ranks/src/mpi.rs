@@ -22,7 +22,7 @@ use crate::{Collectives, Launch, Launcher, RanksError};
 use calls::Mpi;
 
 /// The variable that names the library.
-const VARIABLE: &str = "ANCHORHOOD_MPI";
+pub(crate) const VARIABLE: &str = "ANCHORHOOD_MPI";
 
 /// How an MPI writes its constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,6 @@ pub fn open_mpi(
         library: name,
         found: mpi.rank(),
         of: mpi.ranks(),
-        variable: VARIABLE,
     })
 }
 
@@ -141,19 +140,15 @@ fn search(launch: Option<&Launch>) -> Result<FoundMpi, RanksError> {
     let kinds = MpiKind::order(launch.map(|l| l.launcher));
     let names = kinds.iter().flat_map(|kind| kind.names());
     let named = names.clone().map(Path::new);
-    named.filter_map(|name| open(name).ok()).next().ok_or_else(|| RanksError::NoMpi {
-        looked: names.copied().collect::<Vec<_>>().join(", "),
-        variable: VARIABLE,
-    })
+    named
+        .filter_map(|name| open(name).ok())
+        .next()
+        .ok_or_else(|| RanksError::NoMpi { looked: names.copied().collect::<Vec<_>>().join(", ") })
 }
 
 /// What the user named is used, or nothing is.
 fn open_named(file: &Path) -> Result<FoundMpi, RanksError> {
-    open(file).map_err(|why| RanksError::BadMpi {
-        variable: VARIABLE,
-        place: file.display().to_string(),
-        why,
-    })
+    open(file).map_err(|why| RanksError::BadMpi { place: file.display().to_string(), why })
 }
 
 fn open(file: &Path) -> Result<FoundMpi, String> {
@@ -181,7 +176,7 @@ mod tests {
         let said = open_named(Path::new("libno-such-mpi.so")).err().unwrap();
         let said = said.to_string();
         assert!(said.contains("ANCHORHOOD_MPI=libno-such-mpi.so: it cannot be opened"), "{said}");
-        let missing = RanksError::NoMpi { looked: "libmpi.so.40".into(), variable: VARIABLE };
+        let missing = RanksError::NoMpi { looked: "libmpi.so.40".into() };
         assert!(missing.to_string().contains("openmpi-bin"));
     }
 }

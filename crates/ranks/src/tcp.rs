@@ -14,6 +14,8 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+
 use crate::{Collectives, Launch, RanksError, Reduce};
 use frame::{Call, receive, send};
 use lifeline::Lifelines;
@@ -75,44 +77,40 @@ impl TcpRanks {
         })
     }
 
-    /// The first rank puts all values together, in rank order, and gives each rank what `part` says
-    /// of the result.
-    fn fold<T: Number>(
+    /// The first rank puts all values together in f64, in rank order, and gives each rank what
+    /// `part` says of the result. Values are sent as they lie in memory.
+    fn fold<T: Pod + Into<f64>>(
         &self,
         (kind, how): (u8, Reduce),
+        narrow: fn(f64) -> T,
         values: &[T],
         own: &mut [T],
         part: impl Fn(usize) -> std::ops::Range<usize>,
     ) -> Result<(), RanksError> {
-        let mut bytes = T::to_bytes(values);
-        let mut answer = vec![0; own.len() * T::BYTES];
         self.call(kind, |connections, call| {
             if !self.is_first() {
-                send(&mut connections[0], call, &bytes)?;
-                return receive(&mut connections[0], call, &mut answer);
+                send(&mut connections[0], call, cast_slice(values))?;
+                return receive(&mut connections[0], call, cast_slice_mut(own));
             }
-            let mut folded: Vec<f64> = values.iter().map(|v| v.widen()).collect();
+            let mut folded: Vec<f64> = values.iter().map(|v| (*v).into()).collect();
+            let mut theirs = values.to_vec();
             for connection in connections.iter_mut() {
-                receive(connection, call, &mut bytes)?;
-                let theirs = bytes.chunks_exact(T::BYTES).map(T::from_bytes);
-                for (all, value) in folded.iter_mut().zip(theirs) {
+                receive(connection, call, cast_slice_mut(&mut theirs))?;
+                for (all, value) in folded.iter_mut().zip(&theirs) {
+                    let value: f64 = (*value).into();
                     *all = match how {
-                        Reduce::Sum => *all + value.widen(),
-                        Reduce::Max => all.max(value.widen()),
+                        Reduce::Sum => *all + value,
+                        Reduce::Max => all.max(value),
                     };
                 }
             }
-            let folded: Vec<T> = folded.into_iter().map(T::narrow).collect();
-            let bytes = |rank| T::to_bytes(&folded[part(rank)]);
+            let folded: Vec<T> = folded.into_iter().map(narrow).collect();
             for (connection, rank) in connections.iter_mut().zip(1..) {
-                send(connection, call, &bytes(rank))?;
+                send(connection, call, cast_slice(&folded[part(rank)]))?;
             }
-            answer = bytes(0);
+            own.copy_from_slice(&folded[part(0)]);
             Ok(())
-        })?;
-        let read = answer.chunks_exact(T::BYTES).map(T::from_bytes);
-        own.iter_mut().zip(read).for_each(|(o, v)| *o = v);
-        Ok(())
+        })
     }
 }
 
@@ -131,19 +129,19 @@ impl Collectives for TcpRanks {
 
     fn all_reduce(&self, values: &mut [f32], how: Reduce) -> Result<(), RanksError> {
         let (given, all) = (values.to_vec(), 0..values.len());
-        self.fold((1, how), &given, values, |_| all.clone())
+        self.fold((1, how), |v| v as f32, &given, values, |_| all.clone())
     }
 
     fn all_reduce_f64(&self, values: &mut [f64], how: Reduce) -> Result<(), RanksError> {
         let (given, all) = (values.to_vec(), 0..values.len());
-        self.fold((2, how), &given, values, |_| all.clone())
+        self.fold((2, how), |v| v, &given, values, |_| all.clone())
     }
 
     fn reduce_scatter(&self, all: &[f32], own: &mut [f32]) -> Result<(), RanksError> {
         let each = own.len();
         check_lengths(each, all.len(), self.ranks)?;
         let part = |rank| rank * each..(rank + 1) * each;
-        self.fold((3, Reduce::Sum), all, own, part)
+        self.fold((3, Reduce::Sum), |v| v as f32, all, own, part)
     }
 
     fn all_gather(&self, own: &[u8], all: &mut [u8]) -> Result<(), RanksError> {
@@ -175,37 +173,6 @@ impl Collectives for TcpRanks {
         self.lifelines.abort(code);
     }
 }
-
-/// What can be put together, in f64.
-trait Number: Copy {
-    const BYTES: usize;
-    fn widen(self) -> f64;
-    fn narrow(wide: f64) -> Self;
-    fn to_bytes(values: &[Self]) -> Vec<u8>;
-    fn from_bytes(bytes: &[u8]) -> Self;
-}
-
-macro_rules! number {
-    ($type:ident) => {
-        impl Number for $type {
-            const BYTES: usize = size_of::<$type>();
-            fn widen(self) -> f64 {
-                self as f64
-            }
-            fn narrow(wide: f64) -> Self {
-                wide as $type
-            }
-            fn to_bytes(values: &[Self]) -> Vec<u8> {
-                values.iter().flat_map(|v| v.to_le_bytes()).collect()
-            }
-            fn from_bytes(bytes: &[u8]) -> Self {
-                $type::from_le_bytes(bytes.try_into().expect("as many bytes as a number has"))
-            }
-        }
-    };
-}
-number!(f32);
-number!(f64);
 
 fn check_lengths(own: usize, all: usize, ranks: usize) -> Result<(), RanksError> {
     match all == own * ranks {

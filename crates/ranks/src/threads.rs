@@ -80,13 +80,10 @@ impl ThreadRank {
 
     /// Each value becomes that of all ranks put together in rank order.
     fn fold(&self, values: &mut [f64], how: Reduce) -> Result<(), RanksError> {
-        let own: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        let all = self.exchange(&own)?;
+        let all = self.exchange(bytemuck::cast_slice(values))?;
         for (place, value) in values.iter_mut().enumerate() {
-            let of = |bytes: &Vec<u8>| {
-                let bytes = bytes[8 * place..8 * place + 8].try_into();
-                f64::from_le_bytes(bytes.expect("eight bytes"))
-            };
+            let of =
+                |bytes: &Vec<u8>| bytemuck::pod_read_unaligned::<f64>(&bytes[8 * place..][..8]);
             let all = all.iter().map(of);
             *value = match how {
                 Reduce::Sum => all.sum(),

@@ -1,12 +1,10 @@
 //! What did fine-tuning change? The model before and after, raw pixels beside them, in one table:
 //! for the terminal and for the page.
 
-use std::fmt::Write;
-
 use anchorhood_train::{Evaluated, LabelFreeEvaluated, Subject};
 
+use crate::Summary;
 use crate::table::{aligned, or_dash, percent};
-use crate::{Summary, escape};
 
 impl Summary {
     /// The table for a terminal, without a newline at its end; none of a run that began from
@@ -15,25 +13,7 @@ impl Summary {
         self.before_and_after_rows().map(|rows| aligned(&rows))
     }
 
-    /// The same for a page; empty where there is none.
-    pub(crate) fn before_and_after_html(&self) -> String {
-        let Some(rows) = self.before_and_after_rows() else {
-            return String::new();
-        };
-        let mut html = String::from("<h2>Before and after</h2><div class=\"scroll card\"><table>");
-        for (number, row) in rows.iter().enumerate() {
-            let tag = if number == 0 { "th" } else { "td" };
-            html.push_str("<tr>");
-            for cell in row {
-                let _ = write!(html, "<{tag}>{}</{tag}>", escape(cell));
-            }
-            html.push_str("</tr>");
-        }
-        html.push_str("</table></div>");
-        html
-    }
-
-    fn before_and_after_rows(&self) -> Option<Vec<Vec<String>>> {
+    pub(crate) fn before_and_after_rows(&self) -> Option<Vec<Vec<String>>> {
         let before = |e: &LabelFreeEvaluated| e.subject == Subject::Before;
         let after = self.model().filter(|_| self.label_free.iter().any(before))?;
         let subjects = [Subject::RawPixels, Subject::Before, after.subject];
@@ -54,7 +34,7 @@ impl Summary {
 
     /// kNN accuracy of a floor, of the model before, or of the trained network; where that epoch
     /// was not judged, of the last that was.
-    fn top1_of(&self, subject: Subject) -> Option<f64> {
+    pub(crate) fn top1_of(&self, subject: Subject) -> Option<f64> {
         if let Some(name) = crate::summary::floor_name(subject) {
             let floor = self.floors.iter().find(|f| f.name == name);
             return floor.map(|f| f.accuracy.top1);
@@ -75,10 +55,10 @@ fn header(labels: bool) -> Vec<String> {
 
 fn cells(e: Option<&LabelFreeEvaluated>) -> [String; 4] {
     [
-        or_dash(e.map(|e| percent(e.score))),
-        or_dash(e.map(|e| percent(e.found))),
-        or_dash(e.map(|e| percent(e.agreement))),
-        or_dash(e.map(|e| format!("{:.1}", e.effective_rank))),
+        or_dash(e.map(|e| percent(e.figures.score))),
+        or_dash(e.map(|e| percent(e.figures.found))),
+        or_dash(e.map(|e| percent(e.figures.agreement))),
+        or_dash(e.map(|e| format!("{:.1}", e.figures.effective_rank))),
     ]
 }
 
@@ -96,7 +76,7 @@ before          25.0%           12.5%  12.5%   12.5%            20.0
 after           70.0%           35.0%  35.0%   35.0%            20.0";
         let summary = Summary::of(&fine_tuned(true));
         assert_eq!(summary.before_and_after().unwrap(), expected);
-        let page = summary.before_and_after_html();
+        let page = crate::table::html(&summary.before_and_after_rows().unwrap()).into_string();
         assert!(page.contains("<td>before</td><td>25.0%</td><td>12.5%</td>"));
         let blind = Summary::of(&fine_tuned(false)).before_and_after().unwrap();
         assert!(!blind.contains("kNN") && blind.contains("after"), "{blind}");
@@ -105,6 +85,5 @@ after           70.0%           35.0%  35.0%   35.0%            20.0";
     #[test]
     fn a_run_from_nothing_has_no_such_table() {
         assert_eq!(Summary::of(&example(true)).before_and_after(), None);
-        assert_eq!(Summary::of(&example(true)).before_and_after_html(), "");
     }
 }

@@ -1,12 +1,10 @@
 //! What the curriculum chose: the surest, the middling and the hardest neighbourhoods of each
 //! round, as pictures.
 
-use std::fmt::Write;
-
 use anchorhood_data::Split;
 use anchorhood_discover::Neighbourhoods;
+use maud::{Markup, html};
 
-use crate::html::escape;
 use crate::sprite::Sprite;
 use crate::{ReportError, RoundNeighbourhoods};
 
@@ -52,34 +50,33 @@ pub(crate) fn sprite(rounds: &[RoundNeighbourhoods], train: &Split) -> Result<Sp
 }
 
 /// The gallery of one round.
-pub(crate) fn gallery(found: &Neighbourhoods, train: &Split, sprite: &Sprite) -> String {
-    let mut html = String::new();
-    for kind in chosen(found) {
-        let _ = write!(html, "<h3>{}</h3><div class=\"hoods\">", kind.title);
-        for picture in kind.pictures {
-            html.push_str(&hood(found, train, sprite, picture));
+pub(crate) fn gallery(found: &Neighbourhoods, train: &Split, sprite: &Sprite) -> Markup {
+    html! {
+        @for kind in chosen(found) {
+            h3 { (kind.title) }
+            div.hoods {
+                @for picture in kind.pictures { (hood(found, train, sprite, picture)) }
+            }
         }
-        html.push_str("</div>");
     }
-    html
 }
 
-fn hood(found: &Neighbourhoods, train: &Split, sprite: &Sprite, picture: u32) -> String {
+fn hood(found: &Neighbourhoods, train: &Split, sprite: &Sprite, picture: u32) -> Markup {
     let entropy = found.entropy()[picture as usize];
     let anchor = match found.anchors()[picture as usize] {
         true => "anchor",
         false => "not an anchor in this round",
     };
-    let mut html = String::from("<div class=\"hood\">");
     let title = format!("{}: entropy {entropy:.3}, {anchor}", name(train, picture));
-    html.push_str(&tile(sprite, picture, "anchor", &title));
-    for neighbour in shown_neighbours(found, picture) {
-        let title = format!("{}, its neighbour", name(train, *neighbour));
-        let framed = judged(train, picture, *neighbour);
-        html.push_str(&tile(sprite, *neighbour, framed, &title));
+    html! {
+        div.hood {
+            (sprite.tile(picture, "anchor", &title))
+            @for neighbour in shown_neighbours(found, picture) {
+                @let title = format!("{}, its neighbour", name(train, *neighbour));
+                (sprite.tile(*neighbour, judged(train, picture, *neighbour), &title))
+            }
+        }
     }
-    html.push_str("</div>");
-    html
 }
 
 /// Whether a neighbour is of the picture's class, where there are classes: its frame.
@@ -100,20 +97,6 @@ pub(crate) fn name(train: &Split, picture: u32) -> String {
         None => format!("picture {i}"),
     };
     class.into_iter().chain([file]).collect::<Vec<_>>().join(", ")
-}
-
-pub(crate) fn tile(sprite: &Sprite, picture: u32, class: &str, title: &str) -> String {
-    let place = sprite.place(picture).unwrap_or(0);
-    let across = |i: usize, n: usize| match n {
-        0 | 1 => 0.0,
-        _ => 100.0 * i as f64 / (n - 1) as f64,
-    };
-    let x = across(place % sprite.columns, sprite.columns);
-    let y = across(place / sprite.columns, sprite.rows);
-    let title = escape(title);
-    format!(
-        "<div class=\"tile {class}\" role=\"img\" aria-label=\"{title}\" title=\"{title}\" style=\"background-position:{x:.3}% {y:.3}%\"></div>"
-    )
 }
 
 #[cfg(test)]

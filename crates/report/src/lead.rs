@@ -1,14 +1,13 @@
 //! The first thing a page shows: a few pictures, evenly taken, each beside what the model finds
 //! most like it, large and from their own files.
 
-use std::fmt::Write;
-
 use anchorhood_data::Split;
+use anchorhood_evaluate::Rows;
+use maud::{Markup, html};
 
-use crate::gallery::{judged, name, tile};
-use crate::html::escape;
+use crate::ReportError;
+use crate::gallery::{judged, name};
 use crate::sprite::Sprite;
-use crate::{Embedding, ReportError};
 
 /// Pictures that are shown with their neighbours.
 const SHOWN: usize = 6;
@@ -24,53 +23,48 @@ struct Row {
 }
 
 /// The section, of a memory of the same pictures.
-pub(crate) fn lead(embedding: &Embedding, train: &Split) -> Result<String, ReportError> {
+pub(crate) fn lead(embedding: &Rows, train: &Split) -> Result<Markup, ReportError> {
     let rows = rows(embedding);
     let all = rows.iter().flat_map(|r| std::iter::once(&r.picture).chain(&r.nearest));
     let sprite = Sprite::of_files(train, &all.copied().collect::<Vec<u32>>(), SIDE)?;
-    let judged_by = match train.labels {
-        Some(_) => {
-            " Frames: green, of its class; red, of another (labels judge here, they never train)."
-        }
-        None => "",
-    };
-    let mut html = format!(
-        "<h2>What the model finds alike</h2><p class=\"small soft\">Pictures evenly taken from all, not chosen; right of each its \
-         nearest.{judged_by}</p>"
-    );
     let crisp = if sprite.side <= 48 { ";image-rendering:pixelated" } else { "" };
-    let _ = write!(
-        html,
-        "<style>.alike .big{{background-image:url({});background-size:{}% {}%{crisp}}}</style><div class=\"lead\">",
-        sprite.data_uri(),
-        sprite.columns * 100,
-        sprite.rows * 100
-    );
-    for row in &rows {
-        html.push_str(&shown(row, train, &sprite));
-    }
-    html.push_str("</div>");
-    Ok(html)
+    Ok(html! {
+        h2 { "What the model finds alike" }
+        p.small.soft {
+            "Pictures evenly taken from all, not chosen; right of each its nearest."
+            @if train.labels.is_some() {
+                " Frames: green, of its class; red, of another \
+                 (labels judge here, they never train)."
+            }
+        }
+        (sprite.style(".alike .big", crisp))
+        div.lead {
+            @for row in &rows { (shown(row, train, &sprite)) }
+        }
+    })
 }
 
-fn shown(row: &Row, train: &Split, sprite: &Sprite) -> String {
+fn shown(row: &Row, train: &Split, sprite: &Sprite) -> Markup {
     let called = name(train, row.picture);
-    let mut html = String::from("<figure class=\"alike\">");
-    html.push_str(&tile(sprite, row.picture, "big asked", &called));
-    for neighbour in &row.nearest {
-        let class = format!("big {}", judged(train, row.picture, *neighbour));
-        html.push_str(&tile(sprite, *neighbour, &class, &name(train, *neighbour)));
-    }
     let right = row.nearest.iter().filter(|n| judged(train, row.picture, **n) == "right");
-    let carry = match train.labels {
-        Some(_) => format!(" · {} of {} of its class", right.count(), row.nearest.len()),
-        None => String::new(),
-    };
-    let _ = write!(html, "<figcaption>{}{carry}</figcaption></figure>", escape(&called));
-    html
+    html! {
+        figure.alike {
+            (sprite.tile(row.picture, "big asked", &called))
+            @for neighbour in &row.nearest {
+                @let class = format!("big {}", judged(train, row.picture, *neighbour));
+                (sprite.tile(*neighbour, &class, &name(train, *neighbour)))
+            }
+            figcaption {
+                (called)
+                @if train.labels.is_some() {
+                    " · " (right.count()) " of " (row.nearest.len()) " of its class"
+                }
+            }
+        }
+    }
 }
 
-fn rows(embedding: &Embedding) -> Vec<Row> {
+fn rows(embedding: &Rows) -> Vec<Row> {
     let n = embedding.len();
     let count = SHOWN.min(n);
     // The middle of each of so many equal parts.
@@ -78,8 +72,8 @@ fn rows(embedding: &Embedding) -> Vec<Row> {
     pictures.map(|i| Row { picture: i as u32, nearest: nearest(embedding, i) }).collect()
 }
 
-fn nearest(embedding: &Embedding, i: usize) -> Vec<u32> {
-    let row = |i: usize| &embedding.vectors[i * embedding.dim..][..embedding.dim];
+fn nearest(embedding: &Rows, i: usize) -> Vec<u32> {
+    let row = |i: usize| embedding.row(i);
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     let asked = row(i);
     let similarity = |j: usize| {
@@ -99,19 +93,16 @@ mod tests {
     #[test]
     fn the_nearest_come_first_and_never_the_picture_itself() {
         let angles = [0.0_f32, 0.1, 3.0, 0.2, 2.9, 1.5, 0.15];
-        let embedding = Embedding {
-            dim: 2,
-            // Of different lengths: only directions count.
-            vectors: (angles.iter().zip(1..))
-                .flat_map(|(a, length)| [a.cos() * length as f32, a.sin() * length as f32])
-                .collect(),
-        };
+        // Of different lengths: only directions count.
+        let both = angles.iter().zip(1..);
+        let values = both.flat_map(|(a, length)| [a.cos(), a.sin()].map(|v| v * length as f32));
+        let embedding = Rows::new(values.collect(), 2);
         assert_eq!(nearest(&embedding, 0), [1, 6, 3, 5, 4]);
         let rows = rows(&embedding);
         assert_eq!(rows.len(), SHOWN);
         assert!(rows.iter().all(|r| !r.nearest.contains(&r.picture)));
-        let few = Embedding { dim: 1, vectors: vec![1.0, f32::NAN] };
+        let few = Rows::new(vec![1.0, f32::NAN], 1);
         assert_eq!(super::rows(&few)[0].nearest, [1]);
-        assert!(super::rows(&Embedding::default()).is_empty());
+        assert!(super::rows(&Rows::default()).is_empty());
     }
 }

@@ -15,9 +15,8 @@
 
 mod attention;
 mod before_after;
+pub mod chart;
 mod charts;
-mod comparison;
-mod curve;
 mod gallery;
 mod html;
 mod lead;
@@ -31,17 +30,13 @@ mod verdict;
 mod words;
 
 pub use attention::{AttentionOptions, AttentionStrip, attention_strips, finished_rounds};
-pub use charts::{Chart, charts, entropy_svg};
-pub use comparison::{RunLine, accuracy_over_seconds, comparison_svg};
-pub use curve::{curve_svg, pretext_svg, write_curve};
-pub use html::{
-    MAP_SCRIPT, STYLE, TrainingPictures, chart_figures, escape, report_html, write_report,
-};
-pub use metrics::{EventLog, LeftOut, ReportError, read_metrics};
-pub use record::{Embedding, RoundNeighbourhoods, RunRecord, Strip};
+pub use charts::{curve_svg, pretext_svg, write_curve};
+pub use html::{MAP_SCRIPT, STYLE, TrainingPictures, chart_figures, report_html, write_report};
+pub use metrics::{EventLog, LeftOut, ReportError, accuracy_over_seconds, read_metrics};
+pub use record::{RoundNeighbourhoods, RunRecord, Strip};
 pub use sprite::Sprite;
 pub use summary::{Floor, RoundSummary, Summary};
-pub use table::aligned;
+pub use table::{aligned, markdown};
 pub use tensorboard::TensorBoard;
 pub use verdict::{Begun, Measure, Verdict};
 pub use words::{counted, duration, grouped};

@@ -134,22 +134,14 @@ fn event(line: &str) -> Result<Event, String> {
 fn shares(event: &Event) -> Vec<f64> {
     match event {
         Event::Evaluated(e) => vec![e.accuracy.top1],
-        Event::LabelFree(e) => vec![e.found, e.agreement, e.score],
+        Event::LabelFree(e) => vec![e.figures.found, e.figures.agreement, e.figures.score],
         Event::Discovered(d) => d.consistency.and_then(|c| c.share()).into_iter().collect(),
         Event::Pretext(p) => {
             let chances = p.figures.iter().filter_map(|f| f.chance);
             p.figures.iter().map(|f| f.share).chain(chances).collect()
         }
         Event::RunEnded(e) => e.last.iter().chain(&e.best).map(|a| a.top1).collect(),
-        Event::TimeFitted(_)
-        | Event::RunStarted(_)
-        | Event::Warning { .. }
-        | Event::RoundStarted { .. }
-        | Event::Discovering { .. }
-        | Event::Progress(_)
-        | Event::EpochEnded(_)
-        | Event::StoppedEarly(_)
-        | Event::CheckpointSaved { .. } => vec![],
+        _ => vec![],
     }
 }
 
@@ -160,17 +152,23 @@ pub(crate) fn seconds(event: &Event) -> f64 {
         Event::EpochEnded(e) => e.seconds,
         Event::Evaluated(e) => e.seconds,
         Event::LabelFree(e) => e.seconds,
-        Event::TimeFitted(_)
-        | Event::StoppedEarly(_)
-        | Event::Pretext(_)
-        | Event::RunStarted(_)
-        | Event::Warning { .. }
-        | Event::RoundStarted { .. }
-        | Event::Discovering { .. }
-        | Event::Progress(_)
-        | Event::CheckpointSaved { .. }
-        | Event::RunEnded(_) => 0.0,
+        _ => 0.0,
     }
+}
+
+/// When a run's features were judged, in seconds of discovery, training and judging, and how good
+/// they were. The untrained network comes first.
+pub fn accuracy_over_seconds(events: &[Event]) -> Vec<(f64, f64)> {
+    let (mut now, mut points) = (0.0, vec![]);
+    for event in events {
+        now += seconds(event);
+        if let Event::Evaluated(e) = event
+            && !matches!(e.subject, Subject::RawPixels | Subject::Model { .. })
+        {
+            points.push((now, e.accuracy.top1));
+        }
+    }
+    points
 }
 
 /// Numbers of rounds and epochs in an event.
@@ -200,6 +198,7 @@ fn numbers(event: &Event) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::tests::example;
 
     fn read(text: &str) -> EventLog {
         let folder = tempfile::tempdir().unwrap();
@@ -214,6 +213,15 @@ mod tests {
 
     const LINE: &str = r#"{"event":"round_started","round":0,"rounds":2}"#;
     const EVENT: Event = Event::RoundStarted { round: 0, rounds: 2 };
+
+    #[test]
+    fn seconds_are_those_of_all_that_happened() {
+        let points = accuracy_over_seconds(&example(true));
+        assert_eq!(points.len(), 1 + 4, "the untrained network, and every evaluation");
+        assert!(points.is_sorted_by(|a, b| a.0 < b.0));
+        assert_eq!(points[0].1, 0.25);
+        assert!(accuracy_over_seconds(&example(false)).is_empty());
+    }
 
     #[test]
     fn a_cut_last_line_is_left_out() {

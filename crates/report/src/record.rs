@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anchorhood_discover::Neighbourhoods;
+use anchorhood_evaluate::Rows;
 use anchorhood_train::{Checkpoint, CheckpointError, Event, checkpoint_path, model_path};
 
 use crate::{EventLog, LeftOut, ReportError, read_metrics};
@@ -18,28 +19,6 @@ pub struct RoundNeighbourhoods {
     pub round: usize,
     /// What was found.
     pub found: Neighbourhoods,
-}
-
-/// Where every training picture lies: the memory bank of the run's model, or what the model makes
-/// of them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Embedding {
-    /// Length of a vector.
-    pub dim: usize,
-    /// The vectors, picture after picture.
-    pub vectors: Vec<f32>,
-}
-
-impl Embedding {
-    /// How many pictures.
-    pub fn len(&self) -> usize {
-        self.vectors.len() / self.dim.max(1)
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.vectors.is_empty()
-    }
 }
 
 /// A strip of pictures that `anchorhood attention` drew.
@@ -64,9 +43,10 @@ pub struct RunRecord {
     pub left_out: Option<LeftOut>,
     /// Rounds whose checkpoints are there and had neighbourhoods.
     pub rounds: Vec<RoundNeighbourhoods>,
-    /// The memory of the run's model, once there is one; for a method that remembers none, whoever
-    /// has the pictures may put here what the model makes of them.
-    pub embedding: Option<Embedding>,
+    /// Where every training picture lies: the memory of the run's model, once there is one; for a
+    /// method that remembers none, whoever has the pictures may put here what the model makes of
+    /// them.
+    pub embedding: Option<Rows>,
     /// Strips under `attention/`.
     pub strips: Vec<Strip>,
 }
@@ -128,9 +108,9 @@ fn checkpoint_error(error: CheckpointError) -> ReportError {
     ReportError::Checkpoint(Box::new(error))
 }
 
-fn embedding(checkpoint: &Checkpoint) -> Option<Embedding> {
+fn embedding(checkpoint: &Checkpoint) -> Option<Rows> {
     let (rows, dim) = checkpoint.memory()?;
-    Some(Embedding { dim, vectors: rows.to_vec() })
+    Some(Rows::new(rows.to_vec(), dim))
 }
 
 fn findings(round: usize, checkpoint: &Checkpoint) -> Option<RoundNeighbourhoods> {

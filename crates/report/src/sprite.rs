@@ -6,6 +6,7 @@ use anchorhood_data::{Picture, Pictures, Split, encode_jpeg, picture_named};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use image::{RgbImage, imageops};
+use maud::{Markup, PreEscaped, html};
 use rayon::prelude::*;
 
 use crate::ReportError;
@@ -80,6 +81,30 @@ impl Sprite {
     /// Where a picture is, counted along the rows.
     pub fn place(&self, picture: u32) -> Option<usize> {
         self.places.get(&picture).copied()
+    }
+
+    /// What shows the sheet in all elements of a kind.
+    pub(crate) fn style(&self, of: &str, more: &str) -> Markup {
+        let (sheet, across, down) = (self.data_uri(), 100 * self.columns, 100 * self.rows);
+        let style = format!(
+            "{of}{{background-image:url({sheet});background-size:{across}% {down}%{more}}}"
+        );
+        html! { style { (PreEscaped(style)) } }
+    }
+
+    /// A picture, where the sheet is shown.
+    pub(crate) fn tile(&self, picture: u32, class: &str, title: &str) -> Markup {
+        let place = self.place(picture).unwrap_or(0);
+        let across = |i: usize, n: usize| match n {
+            0 | 1 => 0.0,
+            _ => 100.0 * i as f64 / (n - 1) as f64,
+        };
+        let x = across(place % self.columns, self.columns);
+        let y = across(place / self.columns, self.rows);
+        let position = format!("background-position:{x:.3}% {y:.3}%");
+        html! {
+            div class={ "tile " (class) } role="img" aria-label=(title) title=(title) style=(position) {}
+        }
     }
 
     /// The sheet, as a page embeds it.

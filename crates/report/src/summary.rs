@@ -1,8 +1,9 @@
 //! A run in a few figures: the floors, and each round at its last epoch.
 
+use anchorhood_evaluate::{Accuracy, Consistency};
 use anchorhood_train::{
-    Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, LabelFreeEvaluated,
-    PretextMeasured, RunEnded, RunStarted, StoppedEarly, Subject,
+    Discovered, EpochEnded, Evaluated, Event, LabelFreeEvaluated, PretextMeasured, RunEnded,
+    RunStarted, StoppedEarly, Subject,
 };
 
 /// Something to compare with.
@@ -24,7 +25,7 @@ pub struct RoundSummary {
     /// How many pictures were anchors; none in round 0.
     pub anchors: Option<usize>,
     /// How often neighbours carried the anchor's label.
-    pub consistency: Option<ConsistencyFigure>,
+    pub consistency: Option<Consistency>,
     /// Mean loss of its last epoch.
     pub loss: Option<f64>,
     /// Discovery, training and evaluation.
@@ -156,6 +157,7 @@ pub(crate) fn floor_name(subject: Subject) -> Option<&'static str> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use anchorhood_evaluate::LabelFree;
 
     /// The same of a run that began from a model.
     pub fn fine_tuned(labels: bool) -> Vec<Event> {
@@ -186,12 +188,14 @@ pub(crate) mod tests {
             }
             events.push(Event::LabelFree(LabelFreeEvaluated {
                 subject,
-                pictures: 500,
-                found: top1 / 2.0,
-                agreement: top1 / 2.0,
-                score: top1 / 2.0,
-                effective_rank: 20.0,
-                uniformity: -2.0,
+                figures: LabelFree {
+                    pictures: 500,
+                    found: top1 / 2.0,
+                    agreement: top1 / 2.0,
+                    score: top1 / 2.0,
+                    effective_rank: 20.0,
+                    uniformity: -2.0,
+                },
                 chosen: None,
                 seconds: 0.25,
             }));
@@ -209,7 +213,7 @@ pub(crate) mod tests {
                     mean_entropy: 5.0,
                     anchor_entropy: 4.0,
                     recall: None,
-                    consistency: labels.then_some(ConsistencyFigure {
+                    consistency: labels.then_some(Consistency {
                         consistent_anchors: 600,
                         anchors: 1000,
                         consistent_pairs: 600,

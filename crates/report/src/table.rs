@@ -1,50 +1,57 @@
 //! A run as a table for the terminal: floors first, then a line a round.
 
-use anchorhood_train::Accuracy;
+use anchorhood_evaluate::Accuracy;
+use maud::{Markup, html};
 
-use crate::Summary;
+use crate::{Summary, duration, grouped};
 
 impl Summary {
     /// The table, without a newline at its end; accuracy columns only where there are labels.
     pub fn table(&self) -> String {
-        let accuracy = self.has_accuracy();
-        let mut rows = vec![header(accuracy)];
-        let columns = rows[0].len();
+        aligned(&self.rows(false))
+    }
+
+    /// Its rows, the header first, as a terminal shows them or as a page does.
+    pub(crate) fn rows(&self, page: bool) -> Vec<Vec<String>> {
+        // A page may part its longest words.
+        let [anchors, consistent, time] = match page {
+            true => ["an\u{ad}chors", "con\u{ad}sist\u{ad}ent", "time"],
+            false => ["anchors", "consistent", "seconds"],
+        };
+        let count = |n: usize| if page { grouped(n) } else { n.to_string() };
+        let labels = self.has_accuracy();
+        let header: &[&str] = match labels {
+            true => &["", "kNN top-1", "top-5", anchors, consistent, "loss", time],
+            false => &["", anchors, "loss", time],
+        };
+        let mut rows = vec![header.iter().map(|s| s.to_string()).collect()];
         let judged_only = |name: String, of: &Accuracy| {
             let mut row = vec![name];
             row.extend(accuracy_cells(Some(of)));
-            row.resize(columns, "–".into());
+            row.resize(header.len(), "–".into());
             row
         };
         let floors = self.floors.iter();
         rows.extend(floors.map(|floor| judged_only(floor.name.into(), &floor.accuracy)));
         for r in &self.rounds {
             let mut row = vec![format!("round {}", r.round)];
-            if accuracy {
+            if labels {
                 row.extend(accuracy_cells(r.accuracy.as_ref()));
             }
-            row.push(or_dash(r.anchors.map(|a| a.to_string())));
-            if accuracy {
+            row.push(or_dash(r.anchors.map(count)));
+            if labels {
                 let share = r.consistency.and_then(|c| c.share());
                 row.push(or_dash(share.map(percent)));
             }
             row.push(or_dash(r.loss.map(|l| format!("{l:.4}"))));
-            row.push(format!("{:.1}", r.seconds));
+            row.push(if page { duration(r.seconds) } else { format!("{:.1}", r.seconds) });
             rows.push(row);
         }
-        if let Some((size, of)) = &self.as_used {
+        if let Some((size, of)) = self.as_used.as_ref().filter(|_| !page) {
             rows.push(judged_only(format!("model {size}×{size}"), of));
         }
-        aligned(&rows)
+        rows
     }
-}
-
-fn header(accuracy: bool) -> Vec<String> {
-    let all: &[&str] = match accuracy {
-        true => &["", "kNN top-1", "top-5", "anchors", "consistent", "loss", "seconds"],
-        false => &["", "anchors", "loss", "seconds"],
-    };
-    all.iter().map(|s| s.to_string()).collect()
 }
 
 fn accuracy_cells(accuracy: Option<&Accuracy>) -> [String; 2] {
@@ -80,6 +87,28 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
     let mut lines: Vec<String> = rows.iter().map(line).collect();
     lines.insert(1, rule);
     lines.join("\n")
+}
+
+/// The same as Markdown, each row with a newline at its end.
+pub fn markdown(rows: &[Vec<String>]) -> String {
+    let line = |row: &Vec<String>| format!("| {} |\n", row.join(" | "));
+    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    lines.insert(1, format!("|---|{}\n", "---:|".repeat(rows[0].len() - 1)));
+    lines.concat()
+}
+
+/// The same for a page.
+pub(crate) fn html(rows: &[Vec<String>]) -> Markup {
+    html! {
+        div.scroll.card {
+            table {
+                tr { @for cell in &rows[0] { th { (cell) } } }
+                @for row in &rows[1..] {
+                    tr { @for cell in row { td { (cell) } } }
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,15 +3,17 @@
 //! Each start of a run writes a file of its own, as PyTorch's `SummaryWriter` does: a restart
 //! record, which makes TensorBoard drop what earlier files said, the figures so far, then each as
 //! it comes.
+//!
+//! Kept by hand: of TensorBoard's format two kinds of messages are written; crates for it bring a
+//! general one for Protocol Buffers along.
 
 mod records;
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anchorhood_files::{AppendFile, Disk};
-use anchorhood_train::{Event, PretextShare, Subject};
+use anchorhood_train::{Event, Subject};
 
 use crate::ReportError;
 use crate::metrics::seconds;
@@ -76,7 +78,7 @@ fn past(events: &[Event], begun: f64) -> Vec<Record> {
 }
 
 /// Tags and values.
-type Figures = Vec<(Cow<'static, str>, f32)>;
+type Figures = Vec<(String, f32)>;
 
 /// Counts epochs over rounds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,57 +100,61 @@ impl Steps {
         (round * self.epochs + epochs_done) as i64
     }
 
+    /// The step of an evaluation, and the name of a floor.
+    fn evaluated(self, subject: Subject) -> Option<(i64, Option<&'static str>)> {
+        match subject {
+            Subject::RawPixels => Some((0, Some("raw_pixels"))),
+            Subject::Untrained => Some((0, Some("untrained"))),
+            Subject::Before => Some((0, Some("before"))),
+            Subject::Trained { round, epoch } => Some((self.step(round, epoch + 1), None)),
+            Subject::Model { .. } => None,
+        }
+    }
+
     /// The step of an event's figures, and the figures.
     fn figures(self, event: &Event) -> Option<(i64, Figures)> {
-        let (step, figures) = match event {
+        let (step, group, figures) = match event {
             Event::Pretext(p) => {
-                let figure = |f: &PretextShare| {
-                    let tag = format!("pretext/{}", f.name.replace(' ', "_"));
-                    (tag.into(), f.share as f32)
-                };
-                let step = self.step(p.round, p.epoch + 1);
-                return Some((step, p.figures.iter().map(figure).collect()));
+                let figures = p.figures.iter().map(|f| (f.name.replace(' ', "_"), f.share));
+                (self.step(p.round, p.epoch + 1), "pretext/", figures.collect())
             }
             Event::EpochEnded(e) => {
-                let mut figures = vec![("loss", e.loss), ("learning_rate", e.rate)];
-                figures.push(("pictures_per_second", e.pictures_per_second));
-                (self.step(e.round, e.epoch + 1), figures)
+                let speed = ("pictures_per_second", e.pictures_per_second);
+                let figures = named(&[("loss", e.loss), ("learning_rate", e.rate), speed]);
+                (self.step(e.round, e.epoch + 1), "", figures)
             }
             Event::Discovered(d) => {
-                let mut figures = vec![("anchors", d.anchors as f64), ("entropy", d.mean_entropy)];
+                let mut figures =
+                    named(&[("anchors", d.anchors as f64), ("entropy", d.mean_entropy)]);
                 let share = d.consistency.and_then(|c| c.share());
-                figures.extend(share.map(|s| ("consistency", s)));
-                (self.step(d.round, 0), figures)
+                figures.extend(share.map(|s| ("consistency".into(), s)));
+                (self.step(d.round, 0), "", figures)
             }
             Event::Evaluated(e) => {
-                let (tag, step) = match e.subject {
-                    Subject::RawPixels => ("knn/raw_pixels", 0),
-                    Subject::Untrained => ("knn/untrained", 0),
-                    Subject::Before => ("knn/before", 0),
-                    Subject::Trained { round, epoch } => ("knn/top1", self.step(round, epoch + 1)),
-                    Subject::Model { .. } => return None,
-                };
-                (step, vec![(tag, e.accuracy.top1)])
+                let (step, floor) = self.evaluated(e.subject)?;
+                (step, "knn/", named(&[(floor.unwrap_or("top1"), e.accuracy.top1)]))
             }
-            Event::LabelFree(e) => match e.subject {
-                Subject::RawPixels => (0, vec![("label_free/raw_pixels", e.score)]),
-                Subject::Untrained => (0, vec![("label_free/untrained", e.score)]),
-                Subject::Before => (0, vec![("label_free/before", e.score)]),
-                Subject::Trained { round, epoch } => {
-                    let mut figures = vec![("label_free/score", e.score)];
-                    figures.push(("label_free/found", e.found));
-                    figures.push(("label_free/agreement", e.agreement));
-                    figures.push(("label_free/effective_rank", e.effective_rank));
-                    figures.push(("label_free/uniformity", e.uniformity));
-                    (self.step(round, epoch + 1), figures)
-                }
-                Subject::Model { .. } => return None,
-            },
+            Event::LabelFree(e) => {
+                let ((step, floor), f) = (self.evaluated(e.subject)?, &e.figures);
+                let all = [
+                    (floor.unwrap_or("score"), f.score),
+                    ("found", f.found),
+                    ("agreement", f.agreement),
+                    ("effective_rank", f.effective_rank),
+                    ("uniformity", f.uniformity),
+                ];
+                let shown = if floor.is_some() { 1 } else { all.len() };
+                (step, "label_free/", named(&all[..shown]))
+            }
             _ => return None,
         };
-        let figures = figures.into_iter().map(|(tag, v)| (tag.into(), v as f32));
-        Some((step, figures.collect()))
+        let tagged = figures.into_iter().map(|(name, v)| (format!("{group}{name}"), v as f32));
+        Some((step, tagged.collect()))
     }
+}
+
+fn named(figures: &[(&str, f64)]) -> Vec<(String, f64)> {
+    figures.iter().map(|(name, v)| (name.to_string(), *v)).collect()
 }
 
 fn now() -> f64 {
@@ -168,7 +174,7 @@ mod tests {
         for event in events {
             steps.see(event);
             if let Some((step, figures)) = steps.figures(event) {
-                let figures = figures.into_iter().map(|(tag, v)| (tag.into(), v.to_bits()));
+                let figures = figures.into_iter().map(|(tag, v)| (tag, v.to_bits()));
                 of.push((step, figures.collect()));
             }
         }

@@ -6,6 +6,9 @@ use anchorhood_train::{Chosen, LabelFreeEvaluated, Subject};
 
 use crate::Summary;
 
+#[cfg(test)]
+mod of_runs;
+
 /// What a run's features are compared with raw pixels by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
@@ -145,20 +148,14 @@ impl Summary {
     }
 
     fn by_knn(&self) -> Option<Verdict> {
-        let floor = |name| {
-            let mut floors = self.floors.iter().filter(|f| f.name == name);
-            floors.next().map(|f| f.accuracy.top1)
-        };
-        let subject = self.model().map(|e| e.subject);
-        let mut same = (self.evaluations.iter()).filter(|e| Some(e.subject) == subject);
-        let model = same.next_back().or(self.evaluations.last())?;
+        let last = self.evaluations.last()?.subject;
         Some(Verdict {
             measure: Measure::Knn,
-            model: model.accuracy.top1,
-            raw_pixels: floor("raw pixels")?,
-            begun: match floor("before") {
+            model: self.top1_of(self.model().map_or(last, |e| e.subject))?,
+            raw_pixels: self.top1_of(Subject::RawPixels)?,
+            begun: match self.top1_of(Subject::Before) {
                 Some(before) => Begun::Model(before),
-                None => Begun::Untrained(floor("untrained")?),
+                None => Begun::Untrained(self.top1_of(Subject::Untrained)?),
             },
         })
     }
@@ -166,11 +163,11 @@ impl Summary {
     fn without_labels(&self) -> Option<Verdict> {
         let of = |subject| {
             let mut judged = self.label_free.iter().filter(|e| e.subject == subject);
-            judged.next().map(|e| e.score)
+            judged.next().map(|e| e.figures.score)
         };
         Some(Verdict {
             measure: Measure::LabelFree,
-            model: self.model()?.score,
+            model: self.model()?.figures.score,
             raw_pixels: of(Subject::RawPixels)?,
             begun: match of(Subject::Before) {
                 Some(before) => Begun::Model(before),

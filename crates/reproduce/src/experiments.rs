@@ -4,7 +4,7 @@ use anchorhood_models::Architecture::{self, AlexNet, ResNet18, ResNet101};
 use anchorhood_train::CurriculumChoice::{Linear, OneOff};
 use anchorhood_train::MethodChoice;
 
-use crate::paper::{self, Figure};
+use crate::paper::{self, DASH};
 use crate::small_set::{self, small_set};
 use crate::{Entry, Experiment, Plot, Protocol, ReproduceError, Start, Subject, System};
 
@@ -79,9 +79,9 @@ fn entry(
     row: impl Into<String>,
     column: &'static str,
     ours: Option<(Subject, Protocol)>,
-    paper: Figure,
+    paper: f64,
 ) -> Entry {
-    Entry { row: row.into(), column, ours, paper, x: None }
+    Entry { row: row.into(), column, ours, paper: paper::figure(paper), x: None }
 }
 
 const SMALL: [(&str, &str); 3] =
@@ -93,13 +93,13 @@ fn table_1() -> Experiment {
         ("kNN / FC", Protocol::Knn, paper::TABLE_1_KNN),
         ("linear / conv5", Protocol::Linear("conv5"), paper::TABLE_1_LINEAR),
     ] {
-        let mut add = |row: &str, method: Option<System>, epochs, figures: [Figure; 3]| {
+        let mut add = |row: &str, method: Option<System>, epochs, figures: [f64; 3]| {
             for ((column, set), figure) in SMALL.into_iter().zip(figures) {
                 let ours = method.map(|m| (subject(set, AlexNet, m, epochs), protocol));
                 entries.push(entry(format!("{group}: {row}"), column, ours, figure));
             }
         };
-        add("Random", Some(System::Untrained), EPOCHS, [None; 3]);
+        add("Random", Some(System::Untrained), EPOCHS, [DASH; 3]);
         for (row, figures) in rows {
             match rival(row) {
                 Some(rival) => add(row, Some(rival), AS_LONG, figures),
@@ -107,14 +107,14 @@ fn table_1() -> Experiment {
             }
             if row == "Instance" {
                 let longer = "Instance, as many epochs as AND";
-                add(longer, Some(System::Instance), AS_LONG, [None; 3]);
+                add(longer, Some(System::Instance), AS_LONG, [DASH; 3]);
             }
         }
         for (row, method) in RIVALS {
             if rows.iter().all(|(printed, _)| printed != row) {
                 let ours = subject("cifar10", AlexNet, System::Rival(*method), AS_LONG);
                 let row = format!("{group}: {row}");
-                entries.push(entry(row, SMALL[0].0, Some((ours, protocol)), None));
+                entries.push(entry(row, SMALL[0].0, Some((ours, protocol)), DASH));
             }
         }
     }
@@ -187,13 +187,13 @@ fn table_4() -> Experiment {
     let mut entries = vec![];
     let rows = [("AlexNet", AlexNet), ("ResNet18", ResNet18), ("ResNet101", ResNet101)];
     for (i, (row, network)) in rows.into_iter().enumerate() {
-        let mut add = |column, set, figure: Figure| {
+        let mut add = |column, set, figure| {
             let ours = (subject(set, network, System::AND, EPOCHS), Protocol::Knn);
             entries.push(entry(row, column, Some(ours), figure));
         };
-        add("CIFAR-10", "cifar10", Some(paper::TABLE_4[i]));
+        add("CIFAR-10", "cifar10", paper::TABLE_4[i]);
         if let Some(figure) = paper::BACKBONE_IMAGENET.get(i) {
-            add("ImageNet", "imagenet", Some(*figure));
+            add("ImageNet", "imagenet", *figure);
         }
     }
     Experiment {
@@ -211,9 +211,14 @@ fn and(neighbours: usize, rounds: usize) -> System {
 }
 
 /// A cell of the component analysis: ResNet18 on CIFAR-10, weighted kNN.
-fn component(row: impl Into<String>, method: System, epochs: usize, figure: Figure) -> Entry {
+fn component(row: impl Into<String>, method: System, epochs: usize, figure: f64) -> Entry {
     let ours = (subject("cifar10", ResNet18, method, epochs), Protocol::Knn);
     entry(row, "CIFAR-10", Some(ours), figure)
+}
+
+/// The same, over a number.
+fn numbered(x: usize, row: String, method: System, epochs: usize, figure: f64) -> Entry {
+    Entry { x: Some(x as f64), ..component(row, method, epochs, figure) }
 }
 
 fn table_5() -> Experiment {
@@ -227,31 +232,29 @@ fn table_5() -> Experiment {
         ],
         plot: Plot::Bars,
         entries: vec![
-            component("Random model", random, EPOCHS, Some(paper::TABLE_5[0])),
-            component("Instance model", System::AND, EPOCHS, Some(paper::TABLE_5[1])),
+            component("Random model", random, EPOCHS, paper::TABLE_5[0]),
+            component("Instance model", System::AND, EPOCHS, paper::TABLE_5[1]),
         ],
     }
 }
 
 fn neighbours() -> Experiment {
-    let cell = |k: usize| Entry {
-        x: Some(k as f64),
-        ..component(format!("k = {k}"), and(k, 4), EPOCHS, (k == 1).then_some(paper::DEFAULTS))
-    };
+    let cell = |(k, figure)| numbered(k, format!("k = {k}"), and(k, 4), EPOCHS, figure);
+    let others = [5, 10, 20, 50, 100].map(|k| (k, DASH));
     Experiment {
         name: "neighbours",
         title: "Neighbourhood size",
         place: "Figure 4",
         notes: &["The paper draws this without numbers; its text says that k = 1 is the best."],
         plot: Plot::Line("k, neighbours of an anchor"),
-        entries: [1, 5, 10, 20, 50, 100].map(cell).into(),
+        entries: [(1, paper::DEFAULTS)].into_iter().chain(others).map(cell).collect(),
     }
 }
 
 fn rounds() -> Experiment {
-    let cell = |r: usize| Entry {
-        x: Some(r as f64),
-        ..component(format!("R = {r}"), and(1, r), EPOCHS, (r == 4).then_some(paper::DEFAULTS))
+    let cell = |r| {
+        let figure = if r == 4 { paper::DEFAULTS } else { DASH };
+        numbered(r, format!("R = {r}"), and(1, r), EPOCHS, figure)
     };
     Experiment {
         name: "rounds",
@@ -267,10 +270,7 @@ fn rounds() -> Experiment {
 
 fn epochs() -> Experiment {
     let [fifty, hundred] = paper::EPOCHS;
-    let cell = |(n, figure): (usize, f64)| Entry {
-        x: Some(n as f64),
-        ..component(format!("{n} epochs a round"), System::AND, n, Some(figure))
-    };
+    let cell = |(n, figure)| numbered(n, format!("{n} epochs a round"), System::AND, n, figure);
     Experiment {
         name: "epochs",
         title: "Epochs a round",
@@ -294,9 +294,9 @@ fn one_off() -> Experiment {
         ],
         plot: Plot::Bars,
         entries: vec![
-            component("One-off, one round", and(1, 1), EPOCHS, Some(one_off)),
-            component("One-off, four rounds", at_once, EPOCHS, Some(one_off)),
-            component("Curriculum", System::AND, EPOCHS, Some(curriculum)),
+            component("One-off, one round", and(1, 1), EPOCHS, one_off),
+            component("One-off, four rounds", at_once, EPOCHS, one_off),
+            component("Curriculum", System::AND, EPOCHS, curriculum),
         ],
     }
 }
@@ -310,7 +310,7 @@ fn quality() -> Experiment {
             "A neighbourhood is consistent where every neighbour is of its anchor's class. The paper draws this without numbers.",
         ],
         plot: Plot::Quality,
-        entries: vec![component("AND", System::AND, EPOCHS, Some(paper::DEFAULTS))],
+        entries: vec![component("AND", System::AND, EPOCHS, paper::DEFAULTS)],
     }
 }
 
@@ -323,7 +323,7 @@ fn attention() -> Experiment {
             "Grad-CAM on conv5. Five pictures whose last neighbours are of their class, each of another class, and one failure. The paper shows ImageNet, this CIFAR-10.",
         ],
         plot: Plot::Attention,
-        entries: vec![component("AND", System::AND, EPOCHS, Some(paper::DEFAULTS))],
+        entries: vec![component("AND", System::AND, EPOCHS, paper::DEFAULTS)],
     }
 }
 

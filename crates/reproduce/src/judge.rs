@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use anchorhood_evaluate::LinearOptions;
+use anchorhood_evaluate::{Accuracy, LinearOptions};
 use anchorhood_train::{
     Checkpoint, Encoder, LayerOptions, LayerProgress, LayerProtocol, checkpoint_path, judge_layers,
 };
@@ -25,15 +25,8 @@ impl Lab<'_> {
     ) -> Result<(FinishedRun, Judged), ReproduceError> {
         let run = self.trained(job)?;
         if let (Protocol::Knn, Some(knn)) = (protocol, run.knn) {
-            let judged = Judged {
-                protocol: protocol.describe(),
-                top1: knn.top1,
-                top5: knn.top5,
-                n: knn.n,
-                linear_epochs: None,
-                seconds: 0.0,
-            };
-            return Ok((run, judged));
+            let (protocol, Accuracy { top1, top5, n, .. }) = (protocol.describe(), knn);
+            return Ok((run, Judged { protocol, top1, top5, n, ..Judged::default() }));
         }
         let file = self.judged_file(&run.name, protocol);
         if let Some(judged) = record::read(&file)? {

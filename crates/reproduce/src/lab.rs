@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anchorhood_data::{DataError, Dataset, LoadOptions, open_with_progress};
+use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
 use anchorhood_files::{Disk, FileSystem};
 use anchorhood_report::{
@@ -16,8 +16,9 @@ use anchorhood_train::{
     checkpoint_path, train,
 };
 
+use crate::open::Open;
 use crate::pictures::{self, Chosen};
-use crate::record::{self, DataRecord, FinishedRun, RoundRecord};
+use crate::record::{self, FinishedRun, RoundRecord};
 use crate::results::{Cell, Results};
 use crate::starts::{after_instance, after_nothing};
 use crate::{
@@ -28,15 +29,6 @@ use crate::{
 /// The layer whose places the attention figure weighs.
 const LOOKED_AT: &str = "conv5";
 
-/// A data set that is open.
-#[derive(Clone)]
-struct Opened {
-    spec: String,
-    options: LoadOptions,
-    pub data: Arc<Dataset>,
-    pub record: DataRecord,
-}
-
 /// Carries experiments out on a device.
 pub struct Lab<'a> {
     pub(crate) device: &'a Device,
@@ -44,7 +36,7 @@ pub struct Lab<'a> {
     machine: &'a MachineConfig,
     pub(crate) observer: &'a mut (dyn FnMut(Told) + Send),
     stop: &'a AtomicBool,
-    open: Option<Opened>,
+    open: Open,
 }
 
 impl<'a> Lab<'a> {
@@ -56,7 +48,7 @@ impl<'a> Lab<'a> {
         observer: &'a mut (dyn FnMut(Told) + Send),
         stop: &'a AtomicBool,
     ) -> Self {
-        Lab { device, place, machine, observer, stop, open: None }
+        Lab { device, place, machine, observer, stop, open: Open::default() }
     }
 
     /// Carries out one experiment with each seed: all of it, or those of its rows that are named.
@@ -136,17 +128,17 @@ impl<'a> Lab<'a> {
             System::And { start: Start::Instance, .. } => Some(self.trained_here(&job.before())?),
             _ => None,
         };
-        let opened = self.opened(job)?;
-        let mut config = config_of(job, &opened.spec, self.machine);
+        let data = self.data(job)?;
+        let record = sets::record(&data);
+        let mut config = config_of(job, &self.spec(job), self.machine);
         if job.subject.method == System::Supervised {
-            if opened.record.classes == 0 {
-                let data = opened.data.name.clone();
-                return Err(TrainError::NoLabels { data }.into());
+            if record.classes == 0 {
+                return Err(TrainError::NoLabels { data: data.name.clone() }.into());
             }
-            config = config.supervised(opened.record.classes);
+            config = config.supervised(record.classes);
         }
         if let System::Rival(_) = job.subject.method {
-            config = config.fitted(&opened.data)?;
+            config = config.fitted(&data)?;
         }
         (self.observer)(Told::Training(&name));
         let mut run = FinishedRun {
@@ -155,14 +147,14 @@ impl<'a> Lab<'a> {
             device: self.device.describe(),
             seconds: 0.0,
             seed: job.seed,
-            data: opened.record.clone(),
+            data: record,
             knn: None,
             rounds: before.as_ref().map_or(vec![], |b| b.rounds.clone()),
             pretext: vec![],
             config,
         };
         if job.subject.method != System::Untrained {
-            let ended = self.train(job, &run, &opened.data)?;
+            let ended = self.train(job, &run, &data)?;
             run.seconds = ended.seconds;
             run.knn = ended.last;
             let log = read_metrics(&folder.join("metrics.jsonl"))?;
@@ -253,32 +245,19 @@ impl<'a> Lab<'a> {
         same_settings(folder, &found.config, &config)
     }
 
-    /// The data set of a job; the one before is closed if it is another.
-    pub(crate) fn data(&mut self, job: &Job) -> Result<Arc<Dataset>, ReproduceError> {
-        Ok(self.opened(job)?.data)
+    /// The place of a job's pictures, as its run names it.
+    fn spec(&self, job: &Job) -> String {
+        job.spec(&sets::spec_of(job.subject.set, self.place.data.as_deref()))
     }
 
-    fn opened(&mut self, job: &Job) -> Result<Opened, ReproduceError> {
-        let set = job.subject.set;
-        let spec = job.spec(&sets::spec_of(set, self.place.data.as_deref()));
+    pub(crate) fn data(&mut self, job: &Job) -> Result<Arc<Dataset>, ReproduceError> {
+        let spec = self.spec(job);
         let config = config_of(job, &spec, self.machine);
-        let options = config.data.load_options(config.seed);
-        if let Some(open) = &self.open
-            && open.spec == spec
-            && open.options == options
-        {
-            return Ok(open.clone());
-        }
-        self.open = None; // its memory first
-        let data = open_told(&spec, &options, self.observer);
-        let data = data.map_err(|error| match sets::missing(set, &error) {
+        let data = self.open.data(&spec, config.data.load_options(config.seed), self.observer);
+        data.map_err(|error| match sets::missing(job.subject.set, &error) {
             Some(why) => ReproduceError::Missing { why },
             None => error.into(),
-        })?;
-        let record = sets::record(&data);
-        let opened = Opened { spec, options, data: Arc::new(data), record };
-        self.open = Some(opened.clone());
-        Ok(opened)
+        })
     }
 
     /// The pictures that the attention figure shows, chosen once from the first seed's run.
@@ -364,21 +343,6 @@ fn rounds_of(summary: &Summary) -> Vec<RoundRecord> {
         inconsistent: r.consistency.map(|c| c.anchors - c.consistent_anchors),
     })
     .collect()
-}
-
-/// Opens a data set and tells how far it is.
-pub(crate) fn open_told(
-    spec: &str,
-    options: &LoadOptions,
-    observer: &mut (dyn FnMut(Told) + Send),
-) -> Result<Dataset, DataError> {
-    let observer = std::sync::Mutex::new(observer);
-    open_with_progress(spec, options, &|done, total| {
-        if let Ok(mut observer) = observer.try_lock() {
-            let what = "reading pictures";
-            observer(Told::Step { what, done, total });
-        }
-    })
 }
 
 /// Two configurations must agree in all but the place of the data, which may have moved, and the

@@ -3,9 +3,12 @@
 
 use std::fmt::Write;
 
-use crate::Results;
+use anchorhood_report::markdown;
+use anchorhood_train::PretextShare;
+
 use crate::experiment::distinct;
-use crate::runs_table::COLUMNS;
+use crate::results::RoundFigures;
+use crate::{Cell, FinishedRun, Results};
 
 impl Results {
     /// The whole document.
@@ -25,7 +28,7 @@ impl Results {
         for plot in plots {
             let _ = writeln!(text, "\n![{}]({plot})", plot.trim_end_matches(".svg"));
         }
-        text.push_str(&self.runs_markdown());
+        text.push_str(&self.runs_table());
         for picture in &self.pictures {
             let kind = if picture.chosen.failure { ", a failure" } else { "" };
             let (class, file) = (&picture.chosen.class, &picture.file);
@@ -50,28 +53,19 @@ impl Results {
     /// Rows and columns, each column ours and the paper's.
     pub fn table(&self) -> String {
         let columns = distinct(self.cells.iter().map(|c| c.column.as_str()));
-        let rows = distinct(self.cells.iter().map(|c| c.row.as_str()));
-        let mut text = String::from("| |");
-        for column in &columns {
-            let _ = write!(text, " {column}, {} | {column}, paper |", self.ours());
-        }
-        text.push_str("\n|---|");
-        text.push_str(&"---:|---:|".repeat(columns.len()));
-        text.push('\n');
-        for row in rows {
-            let _ = write!(text, "| {row} |");
+        let both = |c: &&str| [format!("{c}, {}", self.ours()), format!("{c}, paper")];
+        let mut rows = vec![vec![String::new()]];
+        rows[0].extend(columns.iter().flat_map(both));
+        for row in distinct(self.cells.iter().map(|c| c.row.as_str())) {
+            let mut cells = vec![row.to_string()];
             for column in &columns {
-                let is = |c: &&crate::Cell| c.row == row && c.column == *column;
-                match self.cells.iter().find(is) {
-                    Some(cell) => {
-                        let _ = write!(text, " {} | {} |", cell.ours(), cell.theirs());
-                    }
-                    None => text.push_str(" | |"),
-                }
+                let is = |c: &&Cell| c.row == row && c.column == *column;
+                let found = self.cells.iter().find(is);
+                cells.extend(found.map_or_else(Default::default, |c| [c.ours(), c.theirs()]));
             }
-            text.push('\n');
+            rows.push(cells);
         }
-        text
+        markdown(&rows)
     }
 
     /// Rounds, where one run has several: neighbourhood quality beside accuracy.
@@ -80,34 +74,35 @@ impl Results {
         if self.cells.len() > 1 || rounds.len() < 2 {
             return String::new();
         }
-        let mut text = String::from(
-            "\n| round | anchors | consistent | inconsistent | share consistent | kNN top-1 |\n|---|---:|---:|---:|---:|---:|\n",
-        );
-        for r in rounds {
+        let header =
+            ["round", "anchors", "consistent", "inconsistent", "share consistent", "kNN top-1"];
+        let row = |r: &RoundFigures| {
             let counts = match r.counts {
-                Some((yes, no)) => format!(
-                    "{:.0} | {yes:.0} | {no:.0} | {:.1}",
-                    yes + no,
-                    100.0 * yes / (yes + no).max(1.0)
-                ),
-                None => "– | – | – | –".into(),
+                Some((yes, no)) => {
+                    let share = 100.0 * yes / (yes + no).max(1.0);
+                    [(yes + no, 0), (yes, 0), (no, 0), (share, 1)].map(|(n, d)| format!("{n:.d$}"))
+                }
+                None => [(); 4].map(|()| "–".into()),
             };
-            let _ = writeln!(text, "| {} | {counts} | {:.1} |", r.round, r.top1);
-        }
-        text
+            [&[r.round.to_string()][..], &counts, &[format!("{:.1}", r.top1)]].concat()
+        };
+        let header = vec![header.map(String::from).to_vec()];
+        let rows: Vec<_> = header.into_iter().chain(rounds.iter().map(row)).collect();
+        format!("\n{}", markdown(&rows))
     }
 
-    /// What each run took, and how well it did its own task.
-    fn runs_markdown(&self) -> String {
-        let rows = self.runs_table();
-        if rows.is_empty() {
-            return String::new();
+    /// What each run took, and how well it did its own task in the end.
+    fn runs_table(&self) -> String {
+        let trained = self.runs.iter().filter(|run| run.seconds > 0.0);
+        let row = |run: &FinishedRun| {
+            vec![run.name.clone(), format!("{:.1}", run.seconds / 60.0), task(run)]
+        };
+        let header = vec![["run", "minutes", "its own task, %"].map(String::from).to_vec()];
+        let rows: Vec<_> = header.into_iter().chain(trained.map(row)).collect();
+        match rows.len() {
+            1 => String::new(),
+            _ => format!("\n{}", markdown(&rows)),
         }
-        let mut text = format!("\n| {} |\n|---|---:|---|\n", COLUMNS.join(" | "));
-        for row in rows {
-            let _ = writeln!(text, "| {} |", row.join(" | "));
-        }
-        text
     }
 
     /// What the figures stand on.
@@ -132,4 +127,16 @@ impl Results {
         }
         all
     }
+}
+
+/// The figures of a run's task after its last epoch, with what guessing would reach.
+fn task(run: &FinishedRun) -> String {
+    let Some(last) = run.pretext.last() else {
+        return "–".into();
+    };
+    let figure = |f: &PretextShare| {
+        let chance = f.chance.map(|chance| format!(" (by guessing {:.1})", 100.0 * chance));
+        format!("{} {:.1}{}", f.name, 100.0 * f.share, chance.unwrap_or_default())
+    };
+    last.figures.iter().map(figure).collect::<Vec<_>>().join(", ")
 }

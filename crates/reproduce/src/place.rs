@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anchorhood_data::Dataset;
 use anchorhood_train::Event;
 
-use crate::{Experiment, Scale, sets};
+use crate::{Experiment, Scale};
 
 /// What happens, for someone to draw.
 #[derive(Debug)]
@@ -63,15 +63,6 @@ impl LabFolders {
     /// The folder of the scale's runs.
     pub fn runs(&self) -> PathBuf {
         self.output.join(self.scale.name()).join("runs")
-    }
-
-    /// What to open now for the set that a run was trained on, which may have moved.
-    pub fn spec(&self, trained_on: &str) -> String {
-        let set = trained_on.split_once(':').map_or(trained_on, |(set, _)| set);
-        match set {
-            "shapes" => set.into(),
-            set => sets::spec_of(set, self.data.as_deref()),
-        }
     }
 
     /// The folder of an experiment's results.

@@ -1,147 +1,92 @@
-//! Results as pictures (SVG): bars beside the paper's, a line over a number, neighbourhoods over
-//! the rounds.
-
-use std::error::Error;
+//! Results as charts (SVG): bars beside the paper's, a line over a number, neighbourhoods over the
+//! rounds; and kNN over the seconds of methods that are compared.
 
 use anchorhood_report::ReportError;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use anchorhood_report::chart::{Axis, BLUE, Chart, GREY, LINES, ORANGE, PALE, RGBColor, Side};
 
 use crate::results::RoundFigures;
-use crate::{Cell, Experiment, Plot, Results};
+use crate::{Cell, Experiment, Plot, Results, Standings};
 
-const OURS: RGBColor = RGBColor(0, 94, 162);
-const PAPER: RGBColor = RGBColor(170, 170, 170);
-const WRONG: RGBColor = RGBColor(176, 70, 0);
-const GRID: RGBColor = RGBColor(235, 235, 235);
-
-type Drawn = Result<(), Box<dyn Error>>;
+const SIZE: (u32, u32) = (720, 340);
+const SECONDS: (u32, u32) = (760, 400);
+/// Of [`SECONDS`], what lies above and below the chart.
+const AROUND: u32 = 8 + 8 + 44;
+/// Pixels between two names.
+const LINE: i32 = 15;
 
 /// The plots of an experiment, each as SVG.
 pub fn plots(results: &Results, experiment: &Experiment) -> Result<Vec<String>, ReportError> {
     let mut all = vec![];
-    let mut add = |size: (u32, u32), draw: &dyn Fn(&Area) -> Drawn| {
-        let mut svg = String::new();
-        {
-            let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-            let drawn = root.fill(&WHITE).map_err(Into::into);
-            let drawn = drawn.and_then(|()| draw(&root));
-            let drawn = drawn.and_then(|()| root.present().map_err(Into::into));
-            drawn.map_err(|e: Box<dyn Error>| ReportError::Drawing(e.to_string()))?;
-        }
-        all.push(svg);
-        Ok::<(), ReportError>(())
-    };
     match experiment.plot {
         Plot::Bars => {
             for column in experiment.columns() {
                 let of = |c: &&Cell| c.column == column && (c.mean.or(c.paper)).is_some();
                 let cells: Vec<&Cell> = results.cells.iter().filter(of).collect();
                 if !cells.is_empty() {
-                    let height = 70 + 34 * cells.len() as u32;
-                    add((720, height), &|root| bars(root, column, results.ours(), &cells))?;
+                    let size = (720, 70 + 34 * cells.len() as u32);
+                    all.push(bars(column, results.ours(), &cells).svg_on_white(size)?);
                 }
             }
         }
         Plot::Line(x) => {
             if results.cells.iter().any(|c| c.mean.is_some()) {
-                add((720, 340), &|root| line(root, x, results.ours(), &results.cells))?;
+                all.push(line(x, results.ours(), &results.cells).svg_on_white(SIZE)?);
             }
         }
         Plot::Quality | Plot::Attention => {
             let rounds = results.rounds();
             if rounds.iter().any(|r| r.counts.is_some()) {
-                add((720, 340), &|root| quality(root, &rounds))?;
+                all.push(quality(&rounds).svg_on_white(SIZE)?);
             }
         }
     }
     Ok(all)
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-
 /// One row a cell, ours above the paper's.
-fn bars(root: &Area, title: &str, ours: &str, cells: &[&Cell]) -> Drawn {
-    let n = cells.len() as f64;
-    let mut chart = ChartBuilder::on(root)
-        .caption(format!("{title}: {ours} (blue), and the paper's (grey), %"), ("sans-serif", 15))
-        .margin(8)
-        .margin_right(40)
-        .set_label_area_size(LabelAreaPosition::Left, 250)
-        .set_label_area_size(LabelAreaPosition::Bottom, 24)
-        .build_cartesian_2d(0.0..100.0, n..0.0)?;
-    (chart.configure_mesh())
-        .disable_y_mesh()
-        .disable_y_axis()
-        .y_labels(0)
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .label_style(("sans-serif", 12))
-        .draw()?;
+fn bars(title: &str, ours: &str, cells: &[&Cell]) -> Chart {
+    let y = Axis { labels: 0, ..Axis::new(cells.len() as f64..0.0, "") };
+    let mut chart = Chart::new(Axis::new(0.0..100.0, ""), y);
+    chart.caption = format!("{title}: {ours} (blue), and the paper's (grey), %");
+    (chart.names_left, chart.names_right) = (Some(250), 40);
     for (i, cell) in cells.iter().enumerate() {
         let top = i as f64;
-        for (value, from, colour) in [(cell.mean, 0.12, OURS), (cell.paper, 0.5, PAPER)] {
+        for (value, from, colour) in [(cell.mean, 0.12, BLUE), (cell.paper, 0.5, PALE)] {
             let Some(value) = value else { continue };
-            let place = [(0.0, top + from), (value, top + from + 0.36)];
-            chart.draw_series([Rectangle::new(place, colour.filled())])?;
-            let style = ("sans-serif", 11).into_font().color(&BLACK);
-            let style = style.pos(Pos::new(HPos::Left, VPos::Center));
-            let at = (value + 0.8, top + from + 0.18);
-            chart.draw_series([Text::new(format!("{value:.1}"), at, style)])?;
+            chart.bar([(0.0, top + from), (value, top + from + 0.36)], colour);
+            chart.text(format!("{value:.1}"), (value, top + from + 0.18), Side::Right(0), GREY);
         }
         if let (Some(mean), Some(std)) = (cell.mean, cell.std) {
-            let y = top + 0.3;
-            let whisker = [(mean - std, y), (mean + std, y)];
-            chart.draw_series([PathElement::new(whisker, BLACK.stroke_width(1))])?;
+            chart.line([(mean - std, top + 0.3), (mean + std, top + 0.3)], GREY);
         }
-        let (x, y) = chart.backend_coord(&(0.0, top + 0.5));
-        let style = ("sans-serif", 12).into_font().color(&BLACK);
-        let style = style.pos(Pos::new(HPos::Right, VPos::Center));
-        root.draw(&Text::new(cell.row.clone(), (x - 8, y), style))?;
+        chart.text(cell.row.clone(), (0.0, top + 0.5), Side::Left, GREY);
     }
-    Ok(())
+    chart
 }
 
 /// Accuracy over a number; the paper's points are grey.
-fn line(root: &Area, x: &str, name: &str, cells: &[Cell]) -> Drawn {
+fn line(x: &str, name: &str, cells: &[Cell]) -> Chart {
     let points = |value: fn(&Cell) -> Option<f64>| -> Vec<(f64, f64)> {
         cells.iter().filter_map(|c| c.x.zip(value(c))).collect()
     };
     let (ours, paper) = (points(|c| c.mean), points(|c| c.paper));
-    let all: Vec<(f64, f64)> = ours.iter().chain(&paper).copied().collect();
-    let (low, high) = range(all.iter().map(|p| p.1));
-    let right = all.iter().map(|p| p.0).fold(1.0, f64::max);
-    let mut chart = ChartBuilder::on(root)
-        .caption(format!("kNN top-1, %: {name} (blue), and the paper's (grey)"), ("sans-serif", 15))
-        .margin(8)
-        .margin_right(24)
-        .set_label_area_size(LabelAreaPosition::Left, 50)
-        .set_label_area_size(LabelAreaPosition::Bottom, 44)
-        .build_cartesian_2d(0.0..right * 1.05, low..high)?;
-    (chart.configure_mesh())
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .x_desc(x)
-        .x_label_formatter(&|v| format!("{v:.0}"))
-        .y_label_formatter(&|v| format!("{v:.1}"))
-        .label_style(("sans-serif", 12))
-        .draw()?;
-    chart.draw_series(LineSeries::new(ours.iter().copied(), OURS.stroke_width(2)))?;
-    let dots = ours.iter().map(|p| Circle::new(*p, 4, OURS.filled()));
-    chart.draw_series(dots)?;
-    let dots = paper.iter().map(|p| Circle::new(*p, 5, PAPER.filled()));
-    chart.draw_series(dots)?;
+    let all = || ours.iter().chain(&paper);
+    let y = percents(all().map(|p| p.1), 0.15);
+    let right = all().map(|p| p.0).fold(1.0, f64::max);
+    let mut chart = Chart::new(Axis::whole(0.0..right * 1.05, x, 10), y);
+    chart.caption = format!("kNN top-1, %: {name} (blue), and the paper's (grey)");
+    chart.curve(ours.clone(), BLUE);
+    paper.iter().for_each(|p| chart.dot(*p, PALE));
     for cell in cells {
         if let (Some(x), Some(mean), Some(std)) = (cell.x, cell.mean, cell.std) {
-            let whisker = [(x, mean - std), (x, mean + std)];
-            chart.draw_series([PathElement::new(whisker, OURS.stroke_width(1))])?;
+            chart.line([(x, mean - std), (x, mean + std)], BLUE);
         }
     }
-    Ok(())
+    chart
 }
 
 /// Consistent and inconsistent neighbourhoods over the rounds.
-fn quality(root: &Area, rounds: &[RoundFigures]) -> Drawn {
+fn quality(rounds: &[RoundFigures]) -> Chart {
     let of = |which: fn((f64, f64)) -> f64| -> Vec<(f64, f64)> {
         let counted = rounds.iter().filter_map(|r| r.counts.map(|c| (r.round, which(c))));
         counted.map(|(r, n)| (r as f64, n)).collect()
@@ -149,33 +94,94 @@ fn quality(root: &Area, rounds: &[RoundFigures]) -> Drawn {
     let (yes, no) = (of(|c| c.0), of(|c| c.1));
     let most = yes.iter().chain(&no).map(|p| p.1).fold(1.0, f64::max);
     let last = rounds.iter().map(|r| r.round).max().unwrap_or(1);
-    let mut chart = ChartBuilder::on(root)
-        .caption("Neighbourhoods: consistent (blue) and inconsistent (orange)", ("sans-serif", 15))
-        .margin(8)
-        .margin_right(24)
-        .set_label_area_size(LabelAreaPosition::Left, 64)
-        .set_label_area_size(LabelAreaPosition::Bottom, 44)
-        .build_cartesian_2d(0.8..last as f64 + 0.2, 0.0..most * 1.08)?;
-    (chart.configure_mesh())
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .x_desc("round")
-        .x_labels(last)
-        .x_label_formatter(&|v| format!("{v:.0}"))
-        .y_label_formatter(&|v| format!("{v:.0}"))
-        .label_style(("sans-serif", 12))
-        .draw()?;
-    for (points, colour) in [(yes, OURS), (no, WRONG)] {
-        chart.draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)))?;
-        let dots = points.iter().map(|p| Circle::new(*p, 4, colour.filled()));
-        chart.draw_series(dots)?;
-    }
-    Ok(())
+    let x = Axis::whole(0.8..last as f64 + 0.2, "round", last);
+    let mut chart = Chart::new(x, Axis::new(0.0..most * 1.08, ""));
+    chart.caption = "Neighbourhoods: consistent (blue) and inconsistent (orange)".into();
+    chart.curve(yes, BLUE);
+    chart.curve(no, ORANGE);
+    chart
 }
 
-/// Some room around the values, within 0 and 100.
-fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+/// kNN over the seconds each run has taken, a line a run, with its method's name at the end of the
+/// first.
+pub(crate) fn seconds(standings: &Standings) -> Result<String, ReportError> {
+    let percent = |share: f64| 100.0 * share;
+    let raw_pixels = standings.raw_pixels().map(percent);
+    let points = || standings.runs.iter().flat_map(|run| &run.curve);
+    let last = points().map(|p| p.0).fold(1.0, f64::max);
+    let y = percents(points().map(|p| percent(p.1)).chain(raw_pixels), 0.08);
+    let x = Axis { decimals: Some(usize::from(last < 10.0)), ..Axis::new(0.0..last, "seconds") };
+    let mut chart = Chart::new(x, Axis { name: "kNN top-1, %".into(), ..y });
+    chart.names_right = 120;
+    let mut names: Vec<(String, f64, RGBColor)> = vec![];
+    if let Some(value) = raw_pixels {
+        chart.level(value);
+        names.push((format!("raw pixels {value:.1}"), value, GREY));
+    }
+    for (method, colour) in standings.methods.iter().zip(LINES.into_iter().cycle()) {
+        let own = standings.runs.iter().filter(|run| run.method == method.method);
+        for (number, run) in own.enumerate() {
+            let points = run.curve.iter().map(|(second, share)| (*second, percent(*share)));
+            let points: Vec<(f64, f64)> = points.collect();
+            if let (Some((_, value)), 0) = (points.last(), number) {
+                names.push((
+                    format!("{} {:.1}", method.method, percent(method.top1)),
+                    *value,
+                    colour,
+                ));
+            }
+            chart.curve(points, colour);
+        }
+    }
+    let (low, range) = (chart.y.range.start, chart.y.range.end - chart.y.range.start);
+    let height = f64::from(SECONDS.1 - AROUND);
+    let down = |value: f64| (height * (1.0 - (value - low) / range)).round() as i32;
+    let wanted: Vec<i32> = names.iter().map(|(_, value, _)| down(*value)).collect();
+    for ((name, value, colour), at) in names.into_iter().zip(apart(&wanted)) {
+        chart.text(name, (last, value), Side::Right(at - down(value)), colour);
+    }
+    chart.svg_on_white(SECONDS)
+}
+
+/// An axis with some room around values within 0 and 100.
+fn percents(values: impl Iterator<Item = f64>, room: f64) -> Axis {
     let (low, high) = values.fold((100.0_f64, 0.0_f64), |(l, h), v| (l.min(v), h.max(v)));
-    let room = ((high - low) * 0.15).max(1.0);
-    ((low - room).max(0.0), (high + room).min(100.0))
+    let (low, high) = if low <= high { (low, high) } else { (0.0, 100.0) };
+    let room = ((high - low) * room).max(1.0);
+    Axis::new((low - room).max(0.0)..(high + room).min(100.0), "")
+}
+
+/// Heights at which names do not lie on each other, in the order of the heights where they would
+/// like to be.
+fn apart(wanted: &[i32]) -> Vec<i32> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by_key(|i| wanted[*i]);
+    let (mut at, mut free) = (wanted.to_vec(), i32::MIN);
+    for i in &order {
+        at[*i] = wanted[*i].max(free);
+        free = at[*i] + LINE;
+    }
+    // What was pushed beyond the last wanted height moves up again, and what is in its way with it.
+    let lowest = wanted.iter().max().map_or(0, |most| most + LINE);
+    let mut free = lowest;
+    for i in order.iter().rev() {
+        at[*i] = at[*i].min(free);
+        free = at[*i] - LINE;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_do_not_lie_on_each_other() {
+        assert_eq!(apart(&[100, 300]), [100, 300]);
+        for wanted in [vec![100, 101, 102], vec![50, 300, 300, 301], vec![]] {
+            let mut at = apart(&wanted);
+            at.sort_unstable();
+            assert!(at.windows(2).all(|pair| pair[1] - pair[0] >= LINE), "{at:?}");
+        }
+    }
 }

@@ -78,7 +78,7 @@ impl FinishedRun {
 }
 
 /// Features, judged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// How.
     pub protocol: String,

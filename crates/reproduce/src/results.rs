@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anchorhood_evaluate::Spread;
+use anchorhood_report::{ReportError, Summary, pretext_svg};
 use anchorhood_train::VERSION;
 use serde::Serialize;
 
@@ -11,7 +12,7 @@ use crate::record::{self, DataRecord, FinishedRun, Judged};
 use crate::{Chosen, Entry, Experiment, Protocol, ReproduceError, Scale};
 
 /// What came of one experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Results {
     /// What the user types.
     pub experiment: String,
@@ -61,7 +62,7 @@ pub struct JudgedRun {
 }
 
 /// One cell of the table. Figures are percent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cell {
     /// Its row.
     pub row: String,
@@ -113,14 +114,8 @@ impl Cell {
             column: entry.column.into(),
             protocol: entry.ours.map(|(_, p)| p.describe()),
             x: entry.x,
-            runs: vec![],
-            values: vec![],
-            mean: None,
-            std: None,
-            pictures: None,
             paper: entry.paper,
-            difference: None,
-            left_out: None,
+            ..Cell::default()
         }
     }
 
@@ -174,14 +169,8 @@ impl Results {
             smaller_than_the_paper: strings(scale.smaller()),
             notes: strings(experiment.notes),
             version: VERSION.into(),
-            devices: vec![],
             seeds: seeds.to_vec(),
-            seconds: 0.0,
-            data: vec![],
-            cells: vec![],
-            pictures: vec![],
-            runs: vec![],
-            judged: vec![],
+            ..Results::default()
         }
     }
 
@@ -247,6 +236,15 @@ impl Results {
         crate::experiment::distinct(reasons)
     }
 
+    /// The tasks over the epochs, of the runs that have one.
+    fn tasks_svg(&self) -> Result<Option<String>, ReportError> {
+        let told = self.runs.iter().filter(|run| !run.pretext.is_empty());
+        let summary =
+            |run: &FinishedRun| Summary { pretext: run.pretext.clone(), ..Summary::default() };
+        let runs: Vec<_> = told.map(|run| (run.name.as_str(), summary(run))).collect();
+        (!runs.is_empty()).then(|| pretext_svg(&runs)).transpose()
+    }
+
     /// Writes results.json, results.md and the plots that it shows (plot-N.svg, and tasks.svg where
     /// runs have a pretext task) into a folder; the strips of pictures must lie there.
     pub fn write(&self, experiment: &Experiment, folder: &Path) -> Result<(), ReproduceError> {
@@ -271,14 +269,7 @@ mod tests {
     #[test]
     fn differences_are_of_the_same_data_alone() {
         let entry = &find("table5").unwrap()[0].entries[0];
-        let judged = |top1| Judged {
-            protocol: String::new(),
-            top1,
-            top5: None,
-            n: 10,
-            linear_epochs: None,
-            seconds: 0.0,
-        };
+        let judged = |top1| Judged { top1, n: 10, ..Judged::default() };
         let mut cell = Cell::of(entry);
         assert_eq!((cell.ours(), cell.theirs()), ("–".into(), "85.7".into()));
         cell.add("a", &judged(0.80), true);

@@ -1,6 +1,5 @@
 //! How large an experiment is run, and what is then smaller than in the paper.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// How large.
@@ -52,12 +51,6 @@ impl Scale {
                 "The figures show that everything runs; they say nothing about the method.",
             ],
         }
-    }
-}
-
-impl fmt::Display for Scale {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use anchorhood_curate::{
     Compared, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, Look, find_duplicates,
 };
+use anchorhood_data::PREPROCESSING;
 use anchorhood_engine::Device;
 use anchorhood_files::{Disk, FileId, FileStamp, FileSystem, folder_of, resolve};
 use rayon::prelude::*;
 
 use crate::folders::place;
 use crate::stream::content_sum;
-use crate::{DecidedImage, Decisions, PictureIndex, SearchError, ToMove};
+use crate::{DecidedImage, Decisions, IndexParts, PictureIndex, SearchError, ToMove};
 
 /// The images to compare: those of one index by their numbers, and after them those of another that
 /// they are compared with.
@@ -137,10 +138,7 @@ impl<'a> CopySearch<'a> {
         let numbers: Vec<usize> = (0..self.len()).filter(one_of_each).collect();
         let dim = self.index.parts().dim;
         let vectors = self.vectors(&numbers)?;
-        let contents = match decisions.is_empty() {
-            true => vec![],
-            false => self.contents(),
-        };
+        let contents = if decisions.is_empty() { vec![] } else { self.contents() };
         let ranks = self.folder_ranks();
         let not_copies = |a: usize, b: usize| {
             !contents.is_empty() && self.separated(decisions, &contents, numbers[a], numbers[b])
@@ -298,11 +296,15 @@ impl<'a> CopySearch<'a> {
 }
 
 fn same_model(index: &PictureIndex, against: &PictureIndex) -> Result<(), SearchError> {
-    let of = |index: &PictureIndex| (index.parts().model.clone(), index.parts().layer.clone());
+    let of = |index: &PictureIndex| {
+        let IndexParts { model, layer, preprocessing, .. } = index.parts();
+        (model.clone(), layer.clone(), preprocessing.map_or(PREPROCESSING, |p| p.version))
+    };
     match of(index) == of(against) {
         true => Ok(()),
         false => Err(SearchError::Impossible(format!(
-            "{} and {}: these indices were made with different models, whose vectors cannot be compared; make one of them again",
+            "{} and {}: these indices were made with different models or versions of the program, whose vectors cannot be compared; \
+             make one of them again",
             index.path().display(),
             against.path().display()
         ))),

@@ -130,16 +130,6 @@ impl Embedder {
         Ok(Vectors::new(self.dim, values))
     }
 
-    /// The vector of one picture.
-    pub fn embed_picture(&mut self, picture: &Picture) -> Result<Vec<f32>, SearchError> {
-        let mut square = vec![0; self.squaring.bytes()];
-        let cut = picture.square_by(self.squaring, &mut square);
-        cut.map_err(SearchError::Impossible)?;
-        let mut vector = Vec::with_capacity(self.dim);
-        self.embed(&square, &mut vector)?;
-        Ok(vector)
-    }
-
     /// The vector of one picture file.
     pub fn embed_file(&mut self, path: impl AsRef<Path>) -> Result<Vec<f32>, SearchError> {
         let path = path.as_ref();

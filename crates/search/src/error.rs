@@ -107,6 +107,20 @@ pub enum SearchError {
         /// Its fingerprint.
         model: String,
     },
+    /// An index whose vectors are of images that were decoded and resized in another way.
+    #[error(
+        "{}: this index was made by another version of the program, which decoded and resized images in another way \
+         (preprocessing {version}, here {program}); bring it up to date with `anchorhood index`, which makes its vectors again",
+        .path.display()
+    )]
+    Outdated {
+        /// The index.
+        path: PathBuf,
+        /// The version of the preprocessing that it was made by.
+        version: u32,
+        /// That of this program.
+        program: u32,
+    },
     /// A folder of none of an index's.
     #[error(
         "{given}: the index has folders called {there}; say which of them lies there now, as LABEL=FOLDER"
@@ -252,6 +266,11 @@ impl From<FileError> for SearchError {
 }
 
 impl SearchError {
+    pub(crate) fn damaged_index(path: &Path) -> impl Fn(String) -> SearchError {
+        let path = path.to_path_buf();
+        move |reason| SearchError::DamagedIndex { path: path.clone(), reason }
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> SearchError {
         let path = path.to_path_buf();
         move |source| SearchError::Io { path, source }
@@ -262,6 +281,7 @@ impl SearchError {
         match self {
             SearchError::Data(e) => e.is_usage(),
             SearchError::OtherModel { .. }
+            | SearchError::Outdated { .. }
             | SearchError::OnlyVectors { .. }
             | SearchError::NoModel { .. }
             | SearchError::OldExport { .. }

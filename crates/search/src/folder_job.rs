@@ -9,14 +9,15 @@ use std::sync::atomic::AtomicBool;
 use anchorhood_curate::each;
 use anchorhood_data::{FolderReport, LabelChoice, PictureFile};
 use anchorhood_engine::Device;
-use anchorhood_files::FileSystem;
+use anchorhood_files::{Disk, FileSystem};
 use anchorhood_random::{Draws, Stream};
 
 use crate::folders::{FoundPictures, find};
-use crate::stream::{embed_todo, is_done, stamp};
+use crate::model::BATCH;
+use crate::prefetch::Wanted;
+use crate::stream::{embed_todo, stamp};
 use crate::{
-    Changes, EmbedOptions, Entry, IndexedFolder, Journal, JournalHeader, Model, PictureIndex,
-    SearchError, Shard,
+    Changes, Entry, IndexedFolder, Journal, JournalHeader, Model, PictureIndex, SearchError, Shard,
 };
 
 /// What is to be done.
@@ -131,10 +132,10 @@ pub struct FolderVectors {
     /// The files.
     pub files: Vec<PictureFile>,
     /// What each file was when it was looked at.
-    stamps: Vec<u64>,
+    pub(crate) stamps: Vec<u64>,
     /// The row of each in the index that was to be brought up to date, where its file is what it
     /// was.
-    kept: Vec<Option<usize>>,
+    pub(crate) kept: Vec<Option<usize>>,
     /// What became of the pictures of that index; all are added where there was none.
     pub changes: Changes,
     /// Their vectors, or why there is none.
@@ -147,7 +148,28 @@ pub struct FolderVectors {
     pub new: usize,
 }
 
-impl FolderJob<'_> {
+impl<'a> FolderJob<'a> {
+    /// All of some folders, whose result is to lie at `result`: by the last layer, on all cores, with
+    /// checksums and without thumbnails, on the real disk, with nobody looking on.
+    pub fn new(model: &'a Model, folders: &'a [PathBuf], result: &Path) -> FolderJob<'a> {
+        FolderJob {
+            model,
+            folders,
+            labels: LabelChoice::Auto,
+            shard: None,
+            known: None,
+            journal: Journal::place(result),
+            layer: None,
+            batch: BATCH,
+            thumbnail: None,
+            content_sums: true,
+            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            restart: false,
+            watched: false,
+            disk: Disk::shared(),
+        }
+    }
+
     /// Does it. `stop` is looked at between batches.
     pub fn run(
         &self,
@@ -183,37 +205,35 @@ impl FolderJob<'_> {
                 }
             }
         }
-        let options = EmbedOptions {
-            threads: self.threads,
+        let wanted = Wanted {
+            square: embedder.squaring(),
             thumbnail: self.thumbnail_side(),
-            content_sums: self.content_sums,
+            content_sum: self.content_sums,
         };
-        let (total, known) = (look.files.len(), look.files.len() - todo.len());
-        let mut progress = |done: usize, entry: Option<&Entry>| {
-            if let Some(entry) = entry {
-                tell(FolderEvent::Embedded { entry });
-                if let Err(why) = &entry.vector {
-                    tell(FolderEvent::Skipped { name: &entry.name, why });
-                }
-            }
-            let done = known + done;
-            tell(FolderEvent::Progress { done, total });
-        };
-        let file = |i: &u32| &look.files[*i as usize];
-        let missing = todo.iter().map(file).filter(|file| !is_done(&journal, file));
+        let missing = todo.iter().map(|i| &look.files[*i as usize]);
+        let missing = missing.filter(|file| !journal.has(&file.name, stamp(&file.path)));
         let missing: Vec<&PictureFile> = missing.collect();
-        let result = embed_todo(
+        let (total, before) = (look.files.len(), look.files.len() - missing.len());
+        tell(FolderEvent::Progress { done: before, total });
+        let mut embedded = |new: usize, entry: &Entry| {
+            tell(FolderEvent::Embedded { entry });
+            if let Err(why) = &entry.vector {
+                tell(FolderEvent::Skipped { name: &entry.name, why });
+            }
+            tell(FolderEvent::Progress { done: before + new, total });
+        };
+        let threads = self.threads;
+        let (new, stopped) = embed_todo(
             &mut embedder,
             &missing,
-            todo.len() - missing.len(),
             &mut journal,
-            &options,
-            &mut progress,
+            wanted,
+            threads,
+            &mut embedded,
             stop,
         )?;
-        if result.stopped {
-            let done = known + result.kept + result.new;
-            return Ok(FolderOutcome::Stopped { done, total });
+        if stopped {
+            return Ok(FolderOutcome::Stopped { done: before + new, total });
         }
         let changes = look.changes(&journal);
         let done = FolderVectors {
@@ -225,7 +245,7 @@ impl FolderJob<'_> {
             kept: look.kept,
             journal,
             dim,
-            new: result.new,
+            new,
         };
         match done.readable {
             // A part may have none.
@@ -296,9 +316,11 @@ impl Look {
     fn at(files: Vec<PictureFile>, known: Option<&PictureIndex>) -> Look {
         let rows = known.map(PictureIndex::rows_by_path).unwrap_or_default();
         let stamps: Vec<u64> = files.iter().map(|file| stamp(&file.path)).collect();
+        // Vectors of other pixels would not compare with those made now.
+        let usable = !known.is_some_and(PictureIndex::is_outdated);
         let found = each(files.len(), &|_| {}, |i| {
             let row = rows.get(&files[i].path)?;
-            Some((row.number, row.is_of(&files[i].path, stamps[i])))
+            Some((row.number, usable && row.is_of(&files[i].path, stamps[i])))
         });
         let kept =
             |found: &Option<(usize, bool)>| found.filter(|(_, same)| *same).map(|(row, _)| row);
@@ -341,12 +363,6 @@ impl Look {
 }
 
 impl FolderVectors {
-    /// The index of the folders, to be kept at `path`; it is not written yet. `job` is what was
-    /// done.
-    pub fn index(&mut self, path: &Path, job: &FolderJob) -> Result<PictureIndex, SearchError> {
-        PictureIndex::collect(path, job, self)
-    }
-
     /// Makes the index, divides it into clusters where that is asked for or it is large, saves it
     /// at `path`, and forgets the job. Where all is as it was in the index that was to be brought
     /// up to date, nothing is written.
@@ -375,12 +391,5 @@ impl FolderVectors {
         index.save_on(&*job.disk)?;
         self.journal.remove()?;
         Ok((index, changes))
-    }
-
-    /// Each file, what it was when it was looked at, and its row in the index of before.
-    pub(crate) fn each(&self) -> Vec<(PictureFile, u64, Option<usize>)> {
-        let files = self.files.iter().cloned();
-        let rows = files.zip(&self.stamps).zip(&self.kept);
-        rows.map(|((file, stamp), kept)| (file, *stamp, *kept)).collect()
     }
 }

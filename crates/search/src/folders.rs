@@ -21,6 +21,11 @@ pub struct IndexedFolder {
 }
 
 impl IndexedFolder {
+    /// A folder that is the only one.
+    pub fn alone(path: impl Into<PathBuf>) -> IndexedFolder {
+        IndexedFolder { label: String::new(), path: path.into() }
+    }
+
     /// The name among all of a picture that has this name in the folder. A whole path needs no
     /// label.
     pub fn name(&self, within: &str) -> String {
@@ -73,10 +78,7 @@ pub(crate) fn find(folders: &[PathBuf], labels: LabelChoice) -> Result<FoundPict
     for folder in folders {
         let whole = std::path::absolute(folder).map_err(SearchError::io(folder))?;
         let PictureFiles { root, files, unreadable, report } = find_pictures(&whole, labels)?;
-        let label = match several {
-            true => free_label(&whole, &found.folders),
-            false => String::new(),
-        };
+        let label = if several { free_label(&whole, &found.folders) } else { String::new() };
         let here = IndexedFolder { label, path: root };
         let new = files.into_iter().filter(|f| seen.insert(f.path.clone()));
         found.files.extend(new.map(|file| PictureFile { name: here.name(&file.name), ..file }));

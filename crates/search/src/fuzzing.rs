@@ -51,17 +51,15 @@ pub fn small_index() -> IndexParts {
     thumbnails.push(b"");
     thumbnails.push(b"another");
     IndexParts {
-        folders: vec![],
         model: "0123".into(),
         layer: Some("conv5".into()),
-        folder: "/somewhere/pictures".into(),
+        folders: vec![IndexedFolder::alone("/somewhere/pictures")],
         preprocessing: Some(InputForm {
-            version: 1,
+            version: anchorhood_data::PREPROCESSING,
             size: 32,
             mean: [0.1, 0.2, 0.3],
             std: [0.4, 0.5, 0.6],
         }),
-        rows: Some([2, 10]),
         model_path: Some("/somewhere/runs/mine".into()),
         stamps: Some(vec![1, 1 << 63, 0]),
         content_sums: Some(vec![u64::MAX, 0, 7]),
@@ -87,7 +85,6 @@ pub fn small_index_of_two() -> IndexParts {
     let folder = |label: &str, path: &str| IndexedFolder { label: label.into(), path: path.into() };
     let names = ["a/1.png", "b/1.png", "b/in/2.png"];
     IndexParts {
-        folder: "".into(),
         folders: vec![folder("a", "/x/a"), folder("b", "/y/b")],
         names: names.map(String::from).into(),
         ..small_index()

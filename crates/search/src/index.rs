@@ -9,8 +9,9 @@ mod update;
 use std::path::{Path, PathBuf};
 
 use anchorhood_curate::{
-    Hit, Recall, extend_unit, measure_recall, nearest, nearest_in_lists, nearest_where,
+    Hit, extend_unit, measure_recall, nearest, nearest_in_lists, nearest_where,
 };
+use anchorhood_data::PREPROCESSING;
 use anchorhood_engine::Device;
 use anchorhood_files::{Disk, FileSystem};
 use anchorhood_train::InputForm;
@@ -35,14 +36,10 @@ pub struct IndexParts {
     pub model_path: Option<String>,
     /// The layer, where it is not the last.
     pub layer: Option<String>,
-    /// What the network was given of each picture, where it is known.
+    /// What the network was given of each picture, where it is known. Its version is that of the
+    /// preprocessing by which the vectors were made, whatever model made them.
     pub preprocessing: Option<InputForm>,
-    /// Of a shard: the number of its first picture among all, and how many there are of all.
-    pub rows: Option<[u64; 2]>,
-    /// The folder of pictures, as it was named when the index was made, from the root of the file
-    /// system; where there are several, nothing.
-    pub folder: PathBuf,
-    /// The folders, where there are several.
+    /// The folders of pictures, one or several.
     pub folders: Vec<IndexedFolder>,
     /// Each picture relative to its folder, parts joined by `/`; of several folders after the
     /// folder's label.
@@ -81,8 +78,7 @@ impl PictureIndex {
 
     /// An index from its parts; `path` names it in errors. The reason says which parts do not fit.
     pub fn from_parts(path: &Path, parts: IndexParts) -> Result<PictureIndex, SearchError> {
-        format::check(&parts)
-            .map_err(|reason| SearchError::DamagedIndex { path: path.into(), reason })?;
+        format::check(&parts).map_err(SearchError::damaged_index(path))?;
         Ok(PictureIndex { path: path.into(), parts })
     }
 
@@ -130,12 +126,12 @@ impl PictureIndex {
 
     /// The folders that it is of, one or several.
     pub fn folders(&self) -> Vec<IndexedFolder> {
-        self.parts.folders()
+        self.parts.folders.clone()
     }
 
     /// Where a picture lies.
     pub fn picture(&self, i: usize) -> PathBuf {
-        place(&self.parts.folders(), &self.parts.names[i]).1
+        place(&self.parts.folders, &self.parts.names[i]).1
     }
 
     /// A picture's vector.
@@ -158,8 +154,21 @@ impl PictureIndex {
         Ok(())
     }
 
-    /// An index made with another model would compare what cannot be compared.
+    /// Whether another version of the program made its vectors, which decoded and resized images in
+    /// another way. A job that brings it up to date makes all of them again.
+    pub fn is_outdated(&self) -> bool {
+        self.parts.preprocessing.is_some_and(|p| p.version != PREPROCESSING)
+    }
+
+    /// An index made with another model, or of images that were decoded in another way, would
+    /// compare what cannot be compared.
     pub fn check_model(&self, model: &Model) -> Result<(), SearchError> {
+        if let Some(InputForm { version, .. }) =
+            self.parts.preprocessing.filter(|_| self.is_outdated())
+        {
+            let path = self.path.clone();
+            return Err(SearchError::Outdated { path, version, program: PREPROCESSING });
+        }
         if self.parts.model == model.fingerprint() {
             return Ok(());
         }
@@ -181,14 +190,14 @@ impl PictureIndex {
         &mut self,
         device: &Device,
         progress: &mut dyn FnMut(usize),
-    ) -> Result<Recall, SearchError> {
+    ) -> Result<(), SearchError> {
         let parts = &mut self.parts;
         let vectors = parts.vectors.all()?;
         let lists = Lists::build(device, vectors, parts.dim, 0, progress)?;
         let probes = lists.default_probes();
         let recall = measure_recall(&lists, vectors, parts.dim, 10, TRIED, probes, 0);
-        parts.lists = Some((lists, recall.share));
-        Ok(recall)
+        parts.lists = Some((lists, recall));
+        Ok(())
     }
 
     /// The share of the true nearest that a search finds: 1 where all pictures are looked at.
@@ -199,9 +208,7 @@ impl PictureIndex {
     /// The `k` pictures most similar to a vector, most similar first; fewer where there are fewer.
     /// All are looked at, or in a divided index the nearest clusters alone.
     pub fn nearest(&self, vector: &[f32], k: usize) -> Result<Vec<Hit>, SearchError> {
-        let (vectors, dim) = (self.vectors()?, self.parts.dim);
-        let mut query = vec![];
-        extend_unit(&mut query, vector);
+        let (vectors, dim, query) = (self.vectors()?, self.parts.dim, unit(vector));
         Ok(match &self.parts.lists {
             Some((lists, _)) => {
                 nearest_in_lists(lists, vectors, dim, &query, k, lists.default_probes())
@@ -217,32 +224,25 @@ impl PictureIndex {
         k: usize,
         wanted: &(dyn Fn(usize) -> bool + Sync),
     ) -> Result<Vec<Hit>, SearchError> {
-        let mut query = vec![];
-        extend_unit(&mut query, vector);
-        let (vectors, dim) = (self.vectors()?, self.parts.dim);
-        Ok(nearest_where(vectors, dim, &query, k, wanted))
+        Ok(nearest_where(self.vectors()?, self.parts.dim, &unit(vector), k, wanted))
     }
 
     /// The same with all looked at, in any index.
     pub fn nearest_exactly(&self, vector: &[f32], k: usize) -> Result<Vec<Hit>, SearchError> {
-        let mut query = vec![];
-        extend_unit(&mut query, vector);
-        Ok(nearest(self.vectors()?, self.parts.dim, &query, k))
+        self.nearest_where(vector, k, &|_| true)
     }
 }
 
-impl IndexParts {
-    /// The folders, one or several.
-    pub fn folders(&self) -> Vec<IndexedFolder> {
-        match self.folders.is_empty() {
-            false => self.folders.clone(),
-            true => vec![IndexedFolder { label: String::new(), path: self.folder.clone() }],
-        }
-    }
+fn unit(vector: &[f32]) -> Vec<f32> {
+    let mut unit = vec![];
+    extend_unit(&mut unit, vector);
+    unit
+}
 
+impl IndexParts {
     fn moved_to(&mut self, now: &Path) -> Result<(), SearchError> {
-        if self.folders.is_empty() {
-            self.folder = now.into();
+        if self.folders.len() < 2 {
+            self.folders = vec![IndexedFolder::alone(now)];
             return Ok(());
         }
         let text = now.to_string_lossy();

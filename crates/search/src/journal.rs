@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anchorhood_data::PREPROCESSING;
 use anchorhood_files::{AppendFile, Bytes, Disk, FileSystem};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,10 @@ pub struct JournalHeader {
     pub folder: String,
     /// Pixels a side of thumbnails, where there are some.
     pub thumbnail: Option<usize>,
+    /// By which preprocessing images are decoded and resized; none in a journal of before it was
+    /// kept.
+    #[serde(default)]
+    preprocessing: u32,
 }
 
 impl JournalHeader {
@@ -54,13 +59,14 @@ impl JournalHeader {
             dim,
             folder: folder.display().to_string(),
             thumbnail,
+            preprocessing: PREPROCESSING,
         }
     }
 
     /// In which way another job differs.
     fn difference(&self, wanted: &JournalHeader) -> Option<String> {
         let layer = |h: &JournalHeader| h.layer.clone().unwrap_or("the last".into());
-        if self.format != wanted.format {
+        if (&self.format, self.preprocessing) != (&wanted.format, wanted.preprocessing) {
             return Some("it is of another version of the program".into());
         }
         if self.model != wanted.model {
@@ -170,10 +176,7 @@ impl Journal {
         self.waiting.extend(crc32fast::hash(&body).to_le_bytes());
         self.waiting.extend(body);
         self.known.insert(entry.name.clone(), Known::of(entry, at));
-        match self.waiting.len() < TOGETHER {
-            true => Ok(()),
-            false => self.flush(),
-        }
+        if self.waiting.len() < TOGETHER { Ok(()) } else { self.flush() }
     }
 
     /// Hands everything to the system, so that a crash of the program loses nothing of it.
@@ -328,10 +331,7 @@ fn decode(body: &[u8]) -> Option<Entry> {
         height_and_width: [*height, *width].map(u32::from_le_bytes),
         name,
         stamp: u64::from_le_bytes(stamp.try_into().ok()?),
-        vector: match values.is_empty() {
-            true => Err(reason),
-            false => Ok(values),
-        },
+        vector: if values.is_empty() { Err(reason) } else { Ok(values) },
         thumbnail,
     })
 }

@@ -4,7 +4,7 @@
 //! `class`) are taken by name, else the first two columns are meant. A row without a label is
 //! passed over, so that a list of pictures to label can be filled in part and given back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use anchorhood_files::read_at_most;
@@ -103,6 +103,14 @@ impl GivenLabels {
         }
         Ok(found)
     }
+}
+
+/// The names of classes in order, and of each picture the number of its own.
+pub fn numbered_classes(classes: &[Option<String>]) -> (Vec<&String>, Vec<Option<u32>>) {
+    let names: BTreeSet<&String> = classes.iter().flatten().collect();
+    let numbers: HashMap<&String, u32> = names.iter().copied().zip(0..).collect();
+    let of = classes.iter().map(|class| class.as_ref().map(|name| numbers[name])).collect();
+    (names.into_iter().collect(), of)
 }
 
 fn named_columns(record: &csv::StringRecord) -> Option<(usize, usize)> {

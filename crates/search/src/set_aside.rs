@@ -92,7 +92,7 @@ pub fn set_aside(
     for (done, (image, from)) in ready.into_iter().enumerate() {
         let moved = target.place(&image.name).and_then(|place| {
             let within = folder_of(&place);
-            disk.create_folders(within).map_err(|e| e.to_string())?;
+            disk.create_folders(within).map_err(said)?;
             Ok(place)
         });
         let moved = match moved {
@@ -102,7 +102,7 @@ pub fn set_aside(
                 append(record.add(key, &from, to))?;
                 // Between the first look and now the record was written and synced.
                 movable(&**disk, image).and_then(|()| {
-                    move_file(&**disk, &from, &place).map_err(|e| why_not_moved(&e))?;
+                    move_file(&**disk, &from, &place).map_err(said)?;
                     Ok(place)
                 })
             }
@@ -169,7 +169,7 @@ impl Target {
             let from = movable(&*self.disk, image).and_then(|()| {
                 let folder = resolve_on(&*self.disk, folder_of(&image.path));
                 let name = image.path.file_name().ok_or("its name is none of a file")?;
-                Ok(folder.map_err(|e| e.to_string())?.join(name))
+                Ok(folder.map_err(said)?.join(name))
             });
             match from {
                 Ok(from) => ready.push((image, from)),
@@ -214,7 +214,7 @@ impl Target {
                 "{}: lies in the folder of the pictures, or behind a link",
                 place.display()
             )),
-            Err(e) => Err(e.to_string()),
+            Err(e) => Err(said(e)),
         }
     }
 }
@@ -276,7 +276,6 @@ fn movable(disk: &dyn FileSystem, image: &ToMove) -> Result<(), String> {
     if is_member(path) {
         return Err("it lies in an archive, out of which no picture can be moved".into());
     }
-    let said = |e: std::io::Error| e.to_string();
     if disk.read_link(path).map_err(said)?.is_some() {
         return Err("it is a link, which may lead nowhere from another place".into());
     }
@@ -297,7 +296,8 @@ fn movable(disk: &dyn FileSystem, image: &ToMove) -> Result<(), String> {
     }
 }
 
-fn why_not_moved(error: &std::io::Error) -> String {
+/// What the system said, in a user's words.
+fn said(error: std::io::Error) -> String {
     match error.kind() {
         ErrorKind::CrossesDevices => {
             "the other folder lies on another disk; choose one on the same".into()
@@ -370,7 +370,6 @@ fn places(
     moved: &Move,
     folder: &Path,
 ) -> Result<(PathBuf, Option<PathBuf>), String> {
-    let said = |e: std::io::Error| e.to_string();
     if !moved.from.is_absolute() {
         return Err("its old place is no whole path".into());
     }
@@ -402,7 +401,6 @@ fn places(
 
 /// Whether it had to be moved; `to` is none where another image was given that name since.
 fn put_back(disk: &dyn FileSystem, from: &Path, to: Option<&Path>) -> Result<bool, String> {
-    let said = |e: std::io::Error| e.to_string();
     let at_home = disk.kind(from).map_err(said)?;
     let aside = match to {
         Some(to) => disk.kind(to).map_err(said)?,
@@ -411,7 +409,7 @@ fn put_back(disk: &dyn FileSystem, from: &Path, to: Option<&Path>) -> Result<boo
     match (at_home, aside, to) {
         (Kind::Nothing, Kind::File, Some(to)) => {
             disk.create_folders(folder_of(from)).map_err(said)?;
-            move_file(disk, to, from).map_err(|e| why_not_moved(&e))?;
+            move_file(disk, to, from).map_err(said)?;
             Ok(true)
         }
         (Kind::File, Kind::File, Some(to)) => second_name(disk, from, to).map(|()| false),
@@ -426,7 +424,6 @@ fn put_back(disk: &dyn FileSystem, from: &Path, to: Option<&Path>) -> Result<boo
 /// an image should have gone, and one of earlier versions may have left a file under both names.
 /// What is left over stays: to remove a file is right only where it is surely not the image.
 fn second_name(disk: &dyn FileSystem, from: &Path, to: &Path) -> Result<(), String> {
-    let said = |e: std::io::Error| e.to_string();
     let [home, aside] = [from, to].map(|path| disk.length(path).map_err(said));
     let (home, aside) = (home?, aside?);
     if home == 0 && aside > 0 {
@@ -483,10 +480,17 @@ mod tests {
         Path::new("/aside").join(UNDO_FILE)
     }
 
+    fn aside(
+        disk: &Arc<dyn FileSystem>,
+        images: &[ToMove],
+        sources: &[PathBuf],
+        folder: &Path,
+    ) -> Result<SetAside, SearchError> {
+        set_aside(disk, images, sources, folder, &key(), &mut |_| {})
+    }
+
     fn move_all(disk: &Arc<dyn FileSystem>) -> Result<SetAside, SearchError> {
-        let sources = [PathBuf::from("/pictures")];
-        let aside = Path::new("/aside");
-        set_aside(disk, &pictures(), &sources, aside, &key(), &mut |_| {})
+        aside(disk, &pictures(), &["/pictures".into()], Path::new("/aside"))
     }
 
     fn undo_all(disk: &dyn FileSystem) -> Result<PutBack, SearchError> {
@@ -566,12 +570,11 @@ mod tests {
         for name in ["/pictures/c.png", "../../c.png", "a/../../c.png"] {
             let disk = prepared();
             let images = [to_move("/pictures/gone.png", "g.png"), to_move("/pictures/c.png", name)];
-            let shared = disk.shared();
-            let aside = Path::new("/aside");
-            let done = set_aside(&shared, &images, &[], aside, &key(), &mut |_| {}).unwrap();
+            let target = Path::new("/aside");
+            let done = aside(&disk.shared(), &images, &[], target).unwrap();
             assert_eq!(done.left.len(), 1, "one bad line does not stop the others");
             let place = &done.moved[0].1;
-            assert!(place.starts_with(aside) && place.file_name() == Path::new(name).file_name());
+            assert!(place.starts_with(target) && place.file_name() == Path::new(name).file_name());
             assert!(!disk.exists(Path::new("/pictures/c.png")));
             let back = undo_all(&disk).unwrap();
             assert_eq!((back.moved, back.left.len()), (1, 0), "{name}");
@@ -593,11 +596,10 @@ mod tests {
             copy.kept = Some((kept.into(), images[0].stamp.unwrap()));
             images.push(copy);
         }
-        let aside = Path::new("/aside");
-        let done = set_aside(&disk.shared(), &images, &[], aside, &key(), &mut |_| {});
+        let done = aside(&disk.shared(), &images, &[], Path::new("/aside"));
         assert_eq!(done.unwrap().left.len(), 3);
         assert_eq!(disk.read(path).unwrap(), b"another");
-        assert!(!disk.exists(aside));
+        assert!(!disk.exists(Path::new("/aside")));
     }
 
     /// An older line of the record does not claim an image that was given its name since.
@@ -605,13 +607,12 @@ mod tests {
     fn a_name_belongs_to_the_image_that_was_given_it_last() {
         let disk = prepared();
         let (x, y) = (Path::new("/pictures/x.png"), Path::new("/pictures/y.png"));
-        let aside = Path::new("/aside");
-        for (path, name) in [(x, "s.png"), (y, "s.png")] {
+        let target = Path::new("/aside");
+        for path in [x, y] {
             AtomicFile::write_on(&disk, path, name_of(path.as_os_str()).as_bytes()).unwrap();
-            let images = [to_move(path, name)];
-            set_aside(&disk.shared(), &images, &[], aside, &key(), &mut |_| {}).unwrap();
+            aside(&disk.shared(), &[to_move(path, "s.png")], &[], target).unwrap();
             if path == x {
-                disk.rename(&aside.join("s.png"), Path::new("/pictures/kept.png")).unwrap();
+                disk.rename(&target.join("s.png"), Path::new("/pictures/kept.png")).unwrap();
             }
         }
         // Its own place was taken meanwhile, so that it stays; the first is nowhere, and does not
@@ -644,11 +645,17 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
+    fn real_folder() -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        (place, root)
+    }
+
     /// A real folder `pictures` with two pictures, moved to `copies`.
     #[cfg(unix)]
     fn moved_on_disk() -> (tempfile::TempDir, PathBuf) {
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path().canonicalize().unwrap();
+        let (place, root) = real_folder();
         std::fs::create_dir(root.join("pictures")).unwrap();
         let images = ["a.png", "b.png"].map(|name| {
             let path = root.join("pictures").join(name);
@@ -656,9 +663,8 @@ mod tests {
             to_move(path, name)
         });
         let sources = [root.join("pictures")];
-        let (disk, copies) = (Disk::shared(), root.join("copies"));
-        let done = set_aside(&disk, &images, &sources, &copies, &key(), &mut |_| {}).unwrap();
-        assert_eq!(done.moved.len(), 2);
+        let done = aside(&Disk::shared(), &images, &sources, &root.join("copies"));
+        assert_eq!(done.unwrap().moved.len(), 2);
         (place, root)
     }
 
@@ -666,8 +672,7 @@ mod tests {
     #[test]
     fn a_forged_record_moves_nothing_and_a_trusted_one_follows_no_link() {
         use std::os::unix::fs::symlink;
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path().canonicalize().unwrap();
+        let (_place, root) = real_folder();
         for folder in ["private", "start", "copies"] {
             std::fs::create_dir(root.join(folder)).unwrap();
         }
@@ -748,18 +753,14 @@ mod tests {
     #[test]
     fn a_target_among_the_images_is_refused_however_it_is_named() {
         use std::os::unix::fs::symlink;
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path().canonicalize().unwrap();
+        let (_place, root) = real_folder();
         std::fs::create_dir(root.join("pictures")).unwrap();
         std::fs::write(root.join("pictures/a.png"), "a").unwrap();
         symlink("pictures", root.join("link")).unwrap();
         symlink("pictures/not yet", root.join("dangling")).unwrap();
         let images = [to_move(root.join("pictures/a.png"), "a.png")];
-        let try_to = |folder: &str| {
-            let sources = [root.join("pictures")];
-            let folder = root.join(folder);
-            set_aside(&Disk::shared(), &images, &sources, &folder, &key(), &mut |_| {})
-        };
+        let sources = [root.join("pictures")];
+        let try_to = |folder: &str| aside(&Disk::shared(), &images, &sources, &root.join(folder));
         for inside in
             ["pictures", "link", "link/new/deep", "dangling", "dangling/x", "x/../pictures"]
         {
@@ -769,8 +770,7 @@ mod tests {
         }
         // Of the folder above, a place among the images is not taken.
         let images = [to_move(root.join("pictures/a.png"), "pictures/a.png")];
-        let sources = [root.join("pictures")];
-        let done = set_aside(&Disk::shared(), &images, &sources, &root, &key(), &mut |_| {});
+        let done = aside(&Disk::shared(), &images, &sources, &root);
         assert_eq!(done.unwrap().left.len(), 1);
         assert!(root.join("pictures/a.png").exists());
     }
@@ -778,28 +778,26 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn links_and_what_is_no_file_are_left_and_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
+        let (_place, root) = real_folder();
         std::os::unix::fs::symlink("x.png", root.join("link.png")).unwrap();
         std::fs::create_dir(root.join("folder.png")).unwrap();
         std::fs::write(root.join("good.png"), "good").unwrap();
         let names = ["link.png", "gone.png", "folder.png", "good.png"];
         let images = names.map(|name| to_move(root.join(name), name));
         let disk = Disk::shared();
-        let aside = root.join("aside");
-        let would = would_set_aside(&disk, &images, &[], &aside).unwrap();
-        assert!(!aside.exists() && would.moved.len() == 1 && would.left.len() == 3);
-        let done = set_aside(&disk, &images[..3], &[], &aside, &key(), &mut |_| {}).unwrap();
+        let target = root.join("aside");
+        let would = would_set_aside(&disk, &images, &[], &target).unwrap();
+        assert!(!target.exists() && would.moved.len() == 1 && would.left.len() == 3);
+        let done = aside(&disk, &images[..3], &[], &target).unwrap();
         assert_eq!((done.moved.len(), done.left.len()), (0, 3));
-        assert!(!aside.exists());
-        let done = set_aside(&disk, &images, &[], &aside, &key(), &mut |_| {}).unwrap();
-        assert_eq!(done, would);
+        assert!(!target.exists());
+        assert_eq!(aside(&disk, &images, &[], &target).unwrap(), would);
 
         // A record that is a link or a pipe is not written to.
         for other in ["to link", "to pipe"] {
-            let aside = root.join(other);
-            std::fs::create_dir(&aside).unwrap();
-            let record = aside.join(UNDO_FILE);
+            let target = root.join(other);
+            std::fs::create_dir(&target).unwrap();
+            let record = target.join(UNDO_FILE);
             std::fs::write(root.join("x.png"), "x").unwrap();
             match other {
                 "to link" => std::os::unix::fs::symlink(root.join("x.png"), record).unwrap(),
@@ -808,10 +806,9 @@ mod tests {
                     assert!(made.unwrap().success());
                 }
             }
-            let images = [to_move(aside.join("undo.jsonl").with_file_name("y.png"), "y.png")];
+            let images = [to_move(target.join("y.png"), "y.png")];
             std::fs::write(&images[0].path, "y").unwrap();
-            let refused = set_aside(&disk, &images, &[], &aside, &key(), &mut |_| {});
-            assert!(refused.unwrap_err().is_usage());
+            assert!(aside(&disk, &images, &[], &target).unwrap_err().is_usage());
             assert_eq!(std::fs::read(root.join("x.png")).unwrap(), b"x");
         }
     }

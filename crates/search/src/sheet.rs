@@ -61,6 +61,13 @@ pub struct Shown {
     pub note: String,
 }
 
+impl Shown {
+    /// A picture with its bar.
+    pub fn with_bar(picture: usize, bar: impl Into<Option<f32>>) -> Shown {
+        Shown { picture, bar: bar.into(), ..Shown::default() }
+    }
+}
+
 /// Pictures in rows.
 #[derive(Clone, Debug)]
 pub struct Sheet {
@@ -115,23 +122,8 @@ impl Sheet {
         });
     }
 
-    /// Adds pictures of an index, each with its bar: from their files, or where these are gone from
-    /// the index's thumbnails. Gives the names of those that are nowhere.
-    pub fn push_indexed(
-        &mut self,
-        index: &PictureIndex,
-        pictures: &[(usize, Option<f32>)],
-    ) -> Vec<String> {
-        let shown = |(picture, bar): &(usize, Option<f32>)| Shown {
-            picture: *picture,
-            bar: *bar,
-            ..Shown::default()
-        };
-        let shown: Vec<Shown> = pictures.iter().map(shown).collect();
-        self.push_shown(index, &shown)
-    }
-
-    /// The same, each with its note and frame.
+    /// Adds pictures of an index: from their files, or where these are gone from the index's
+    /// thumbnails. Gives the names of those that are nowhere.
     pub fn push_shown(&mut self, index: &PictureIndex, pictures: &[Shown]) -> Vec<String> {
         let side = self.side;
         let room = MOST_TILES.saturating_sub(self.tiles.len());
@@ -186,10 +178,7 @@ impl Sheet {
 
     /// Rows of captions.
     fn lines(&self) -> u32 {
-        match self.side as u32 >= LEAST_SIDE {
-            true => 2,
-            false => 0,
-        }
+        if self.side as u32 >= LEAST_SIDE { 2 } else { 0 }
     }
 
     /// The upper left corner of each tile, and where the sheet ends.
@@ -262,11 +251,8 @@ fn square(picture: &Picture, side: usize) -> Option<Vec<u8>> {
 }
 
 fn fill(sheet: &mut RgbImage, [x, y]: [u32; 2], [width, height]: [u32; 2], colour: Rgb<u8>) {
-    for row in y..y + height {
-        for column in x..x + width {
-            sheet.put_pixel(column, row, colour);
-        }
-    }
+    let filled = RgbImage::from_pixel(width, height, colour);
+    image::imageops::replace(sheet, &filled, x.into(), y.into());
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anchorhood_data::{PictureFile, about_picture, picture_bytes};
 use anchorhood_files::checksum;
 
-use crate::prefetch::{Ahead, Chunk, Wanted};
+use crate::prefetch::{Ahead, Chunk, Decoded, Wanted};
 use crate::{Embedder, Entry, Journal, SearchError};
 
 /// Pictures decoded together where a batch is smaller: enough to keep every thread busy.
@@ -16,88 +16,39 @@ const LEAST_CHUNK: usize = 64;
 /// Of a larger file no checksum is taken.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// How files are embedded.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EmbedOptions {
-    /// Threads that decode.
-    pub threads: usize,
-    /// Pixels a side of a thumbnail, where there is to be one.
-    pub thumbnail: Option<usize>,
-    /// Whether checksums of the files are taken.
-    pub content_sums: bool,
-}
-
-/// Is told how many of all files are done, and of each what became of it.
-pub type EmbedProgress<'a> = dyn FnMut(usize, Option<&Entry>) + 'a;
-
-/// What became of a job.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Embedded {
-    /// Pictures embedded now.
-    pub new: usize,
-    /// Pictures that were done already.
-    pub kept: usize,
-    /// Whether it was asked to stop before the end; what is done is kept.
-    pub stopped: bool,
-}
-
-/// Embeds every file that is not in the journal yet. A file that cannot be read is noted there with
-/// the reason. `progress` is told of each file. `stop` is looked at between batches.
-pub fn embed_files(
-    embedder: &mut Embedder,
-    files: &[PictureFile],
-    journal: &mut Journal,
-    options: &EmbedOptions,
-    progress: &mut EmbedProgress,
-    stop: &AtomicBool,
-) -> Result<Embedded, SearchError> {
-    let todo: Vec<&PictureFile> = files.iter().filter(|f| !is_done(journal, f)).collect();
-    let kept = files.len() - todo.len();
-    embed_todo(embedder, &todo, kept, journal, options, progress, stop)
-}
-
-/// Whether a file is in the journal, as it is.
-pub(crate) fn is_done(journal: &Journal, file: &PictureFile) -> bool {
-    journal.has(&file.name, stamp(&file.path))
-}
-
-/// Embeds files that are not in the journal yet, beside which `kept` are.
+/// Embeds files that are not in the journal yet. A file that cannot be read is noted there with the
+/// reason. `progress` is told how many are done, and of each what became of it. `stop` is looked at
+/// between batches. Gives how many were embedded, and whether it was asked to stop before the end;
+/// what is done is kept.
 pub(crate) fn embed_todo(
     embedder: &mut Embedder,
     todo: &[&PictureFile],
-    kept: usize,
     journal: &mut Journal,
-    options: &EmbedOptions,
-    progress: &mut EmbedProgress,
+    wanted: Wanted,
+    threads: usize,
+    progress: &mut dyn FnMut(usize, &Entry),
     stop: &AtomicBool,
-) -> Result<Embedded, SearchError> {
-    let mut result = Embedded { kept, ..Embedded::default() };
-    progress(result.kept, None);
-    let wanted = Wanted {
-        square: embedder.squaring(),
-        thumbnail: options.thumbnail,
-        content_sum: options.content_sums,
-    };
+) -> Result<(usize, bool), SearchError> {
+    let mut new = 0;
     let run = LEAST_CHUNK.next_multiple_of(embedder.batch());
     // What each was before it is looked at: one that changes meanwhile is embedded again the next
     // time.
     let todo: Vec<(&PictureFile, u64)> = todo.iter().map(|f| (*f, stamp(&f.path))).collect();
     let paths = todo.iter().map(|(file, _)| file.path.clone()).collect();
-    let ahead = Ahead::start(paths, wanted, run, options.threads)?;
+    let ahead = Ahead::start(paths, wanted, run, threads)?;
     let mut runs = todo.chunks(run).peekable();
     while let Some(files) = runs.next() {
         for entry in embed_chunk(embedder, files, ahead.next().unwrap_or_default())? {
-            result.new += 1;
-            progress(result.kept + result.new, Some(&entry));
+            new += 1;
+            progress(new, &entry);
             journal.append(&entry)?;
         }
         journal.flush()?;
         if stop.load(Ordering::Relaxed) && runs.peek().is_some() {
-            result.stopped = true;
-            break;
+            return Ok((new, true));
         }
     }
-    Ok(result)
+    Ok((new, false))
 }
 
 /// The vectors of picture files, in their order, kept nowhere: of each its vector, or why there is
@@ -131,21 +82,21 @@ fn embed_chunk(
 ) -> Result<Vec<Entry>, SearchError> {
     let vectors = vectors_of(embedder, &decoded)?;
     let entries = files.iter().zip(decoded).zip(vectors);
-    let entry = |(((file, stamp), decoded), vector): ((&(&PictureFile, u64), _), _)| {
-        let decoded: Result<crate::prefetch::Decoded, String> = decoded;
-        let (content_sum, height_and_width, thumbnail) = match decoded {
-            Ok(d) => (d.content_sum, d.height_and_width, d.thumbnail),
-            Err(_) => (0, [0; 2], vec![]),
+    let entry =
+        |(((file, stamp), decoded), vector): ((&(&PictureFile, u64), Result<Decoded, _>), _)| {
+            let (content_sum, height_and_width, thumbnail) = match decoded {
+                Ok(d) => (d.content_sum, d.height_and_width, d.thumbnail),
+                Err(_) => (0, [0; 2], vec![]),
+            };
+            Entry {
+                name: file.name.clone(),
+                stamp: *stamp,
+                content_sum,
+                height_and_width,
+                vector,
+                thumbnail,
+            }
         };
-        Entry {
-            name: file.name.clone(),
-            stamp: *stamp,
-            content_sum,
-            height_and_width,
-            vector,
-            thumbnail,
-        }
-    };
     Ok(entries.map(entry).collect())
 }
 

@@ -1,4 +1,4 @@
-//! The questions of the page, as JSON. `openapi.json` says the same in a form that programs read.
+//! The questions of the page, as JSON.
 
 use std::io::{self, Read, Take};
 use std::sync::Arc;
@@ -15,123 +15,154 @@ use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, stream};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 use tokio::task::JoinError;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::asked::{Asked, Written};
+use crate::asked::{Asked, Portion, Written, usual};
 use crate::catalog::{Shown, Wanted, Whole};
-use crate::error::Refusal;
+use crate::error::{Refusal, Refused};
 use crate::filter::Filter;
+use crate::growing::IndexingProgress;
 use crate::once::once;
-use crate::site::{Contents, Site};
+use crate::openapi::Binary;
+use crate::site::{Contents, ImageInfo, Neighbour, Site};
 
 /// Neighbours in one answer, at most.
 pub(crate) const MOST_NEIGHBOURS: usize = 500;
-/// Pictures in one list, at most.
-pub(crate) const MOST_LISTED: usize = 500;
 /// Points on the map, at most.
 const MOST_ON_MAP: usize = 2000;
 /// Bytes of a file that are read at a time.
 const PART: u64 = 32 << 10;
 pub(crate) type Shared = State<Arc<Site>>;
-pub(crate) type Answer = Result<Json<Value>, Refusal>;
+pub(crate) type Answer<T> = Result<Json<T>, Refusal>;
 
-/// `GET /api/run`: what is shown here.
-pub(crate) async fn run(State(site): Shared) -> Answer {
-    let now = site.now();
-    let index = &now.shelf.index;
-    Ok(Json(json!({
-        "name": now.shelf.name,
-        "kind": if site.run.is_some() { "run" } else { "index" },
-        "pictures": index.len(),
-        // Where there is a token others look too, whom the folders of this machine do not concern.
-        "folders": site.session.is_none().then(|| now.shelf.folders()),
-        "dim": index.parts().dim,
-        "recall": index.recall(),
-        "classes": now.classes,
-        "rounds": now.rounds.iter().map(|r| r.round).collect::<Vec<_>>(),
-        "renewals": now.version,
-        "indexing": site.indexing.as_ref().map(|indexing| {
-            let [done, total] = indexing.now();
-            json!({ "done": done, "total": total })
-        }),
-        "uploads": site.asker.is_some(),
-        "largest_upload": site.largest_upload,
-        "version": anchorhood_train::VERSION,
-    })))
+/// What is said of a copy, and of one that the browser has.
+const COPY: &str = "A JPEG or PNG.";
+const SAME: &str = "The picture with the tag of If-None-Match is still this one.";
+
+/// What is shown.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct About {
+    name: String,
+    kind: Kind,
+    pictures: usize,
+    /// The folders that names are relative to; told where no token is needed.
+    #[schema(required)]
+    folders: Option<Vec<Folder>>,
+    dim: usize,
+    recall: f64,
+    classes: Vec<String>,
+    rounds: Vec<usize>,
+    uploads: bool,
+    /// How often a newer checkpoint of the run has been taken, or more pictures of a folder, since
+    /// the server started.
+    renewals: u64,
+    #[schema(required)]
+    indexing: Option<IndexingProgress>,
+    largest_upload: usize,
+    version: &'static str,
 }
 
-/// Which part of a list.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Part {
-    #[serde(default)]
-    from: usize,
-    #[serde(default = "part")]
-    count: usize,
-    /// Every so manyth picture, so that a few stand for all.
-    #[serde(default = "one")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Run,
+    Index,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Folder {
+    /// What its pictures' names begin with, before a slash; empty where there is one folder.
+    label: String,
+    path: String,
+}
+
+/// What is shown here.
+#[utoipa::path(get, path = "/api/run", responses(
+    (status = 200, description = "The run or index.", body = About),
+))]
+pub(crate) async fn run(State(site): Shared) -> Json<About> {
+    let now = site.now();
+    let index = &now.shelf.index;
+    let folders = now.shelf.folders().iter();
+    let folders =
+        folders.map(|f| Folder { label: f.label.clone(), path: f.path.display().to_string() });
+    Json(About {
+        name: now.shelf.name.clone(),
+        kind: if site.run.is_some() { Kind::Run } else { Kind::Index },
+        pictures: index.len(),
+        // Where there is a token others look too, whom the folders of this machine do not concern.
+        folders: site.session.is_none().then(|| folders.collect()),
+        dim: index.parts().dim,
+        recall: index.recall(),
+        classes: now.classes.clone(),
+        rounds: now.rounds.iter().map(|r| r.round).collect(),
+        renewals: now.version,
+        indexing: site.indexing.as_ref().map(|indexing| indexing.now()),
+        uploads: site.asker.is_some(),
+        largest_upload: site.largest_upload,
+        version: anchorhood_train::VERSION,
+    })
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Every {
+    /// Every so manyth, so that a few stand for all.
+    #[serde(default = "usual::<1>")]
+    #[param(default = 1)]
     step: usize,
 }
 
-fn part() -> usize {
-    60
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ImageList {
+    pictures: Vec<ImageInfo>,
+    /// How many there are in all.
+    of: usize,
 }
 
-fn one() -> usize {
-    1
-}
-
-/// `GET /api/pictures`: some pictures in order.
+/// Some pictures, in order.
+#[utoipa::path(get, path = "/api/pictures", params(Portion, Every, Filter), responses(
+    (status = 200, description = "Pictures.", body = ImageList),
+    (status = 400, response = Refused),
+))]
 pub(crate) async fn pictures(
     State(site): Shared,
-    Asked(part): Asked<Part>,
+    Asked(part): Asked<Portion>,
+    Asked(every): Asked<Every>,
     Asked(filter): Asked<Filter>,
-) -> Answer {
+) -> Answer<ImageList> {
     let now = site.now();
-    let turn = site.turn_to_search().await?;
-    blocking(turn, move || {
+    in_turn(&site.searching, move || {
         let index = &now.shelf.index;
         let all = (0..index.len()).filter(|i| filter.passes(index, *i));
         let of = match filter.is_open() {
             true => index.len(),
             false => all.clone().count(),
         };
-        let some = all.skip(part.from).step_by(part.step.max(1));
-        let some = some.take(part.count.min(MOST_LISTED));
-        let some: Vec<Value> = some.map(|i| now.describe(i)).collect();
-        Json(json!({ "pictures": some, "of": of }))
+        let some = part.every(every.step, all);
+        Json(ImageList { pictures: some.map(|i| now.describe(i)).collect(), of })
     })
     .await
 }
 
-/// `GET /api/picture/{id}`: a picture whole.
+/// A picture whole: its file, in a folder or an archive, or what a run was trained on.
+#[utoipa::path(get, path = "/api/picture/{id}",
+    params(("id" = usize, Path, description = "A picture's number, from 0.")),
+    responses(
+        (status = 200, description = "Its file.", body = inline(Binary), content_type = "image/*"),
+        (status = 304, description = SAME),
+        (status = 404, response = Refused),
+    )
+)]
 pub(crate) async fn picture(
     State(site): Shared,
     Written(id): Written,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let now = site.now();
-    let i = known(&now, &id)?;
-    let turn = site.turn_to_read().await?;
-    let whole = blocking(turn, move || {
-        let opened = now.shelf.open(i, Wanted::Whole);
-        let tag = opened.tag;
-        match has(&headers, tag) {
-            true => Ok((tag, None)),
-            false => opened.whole().map(|whole| (tag, Some(whole))),
-        }
-    });
-    Ok(match whole.await?.map_err(Refusal::missing)? {
-        (tag, None) => unchanged(tag),
-        (tag, Some(Whole::Made(shown))) => tagged(tag, shown),
-        (tag, Some(Whole::File { kind, length, file })) => {
-            let length = (header::CONTENT_LENGTH, length.to_string());
-            let body = Body::from_stream(read(site.reading.clone(), file));
-            ([length, etag(tag)], as_kind(kind), body).into_response()
-        }
-    })
+    shown(&site, &id, Wanted::Whole, headers).await
 }
 
 /// A file by parts, each read when the one before it was sent: a client that reads slowly, or not,
@@ -157,18 +188,25 @@ fn read<R: Read + Send + 'static>(
     })
 }
 
-/// How large.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Side {
-    #[serde(default = "side")]
+    /// Pixels a side, at most.
+    #[serde(default = "usual::<128>")]
+    #[param(default = 128, minimum = 16, maximum = 512)]
     side: usize,
 }
 
-fn side() -> usize {
-    128
-}
-
-/// `GET /api/picture/{id}/small`: the square in its middle, small.
+/// The square in its middle, small, from the original where that can be read; never enlarged.
+#[utoipa::path(get, path = "/api/picture/{id}/small",
+    params(("id" = usize, Path, description = "A picture's number, from 0."), Side),
+    responses(
+        (status = 200, description = COPY, body = inline(Binary), content_type = "image/*"),
+        (status = 304, description = SAME),
+        (status = 400, response = Refused),
+        (status = 404, response = Refused),
+    )
+)]
 pub(crate) async fn small(
     State(site): Shared,
     Written(id): Written,
@@ -176,21 +214,28 @@ pub(crate) async fn small(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let wanted = Wanted::Square(side.side.clamp(16, 512));
-    copy(&site, &id, wanted, headers).await
+    shown(&site, &id, wanted, headers).await
 }
 
-/// How long its longer side may be.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Longest {
-    #[serde(default = "longest")]
+    /// Pixels of its longer side, at most.
+    #[serde(default = "usual::<1600>")]
+    #[param(default = 1600, minimum = 64, maximum = 2048)]
     longest: usize,
 }
 
-fn longest() -> usize {
-    1600
-}
-
-/// `GET /api/picture/{id}/large`: all of it, as large as a screen shows it.
+/// All of it, as large as a screen shows it; never enlarged.
+#[utoipa::path(get, path = "/api/picture/{id}/large",
+    params(("id" = usize, Path, description = "A picture's number, from 0."), Longest),
+    responses(
+        (status = 200, description = COPY, body = inline(Binary), content_type = "image/*"),
+        (status = 304, description = SAME),
+        (status = 400, response = Refused),
+        (status = 404, response = Refused),
+    )
+)]
 pub(crate) async fn large(
     State(site): Shared,
     Written(id): Written,
@@ -198,18 +243,18 @@ pub(crate) async fn large(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let wanted = Wanted::Fitted(longest.longest.clamp(64, 2048));
-    copy(&site, &id, wanted, headers).await
+    shown(&site, &id, wanted, headers).await
 }
 
-/// What a look at a file told: that the browser has this copy, that it is at hand, or that it must
-/// be made.
+/// What a look at a file told: that the browser has this view of it, that it is at hand, or that it
+/// must be made.
 enum Looked {
     Had,
-    AtHand(Shown),
+    AtHand(Whole),
     ToBeMade,
 }
 
-async fn copy(
+async fn shown(
     site: &Site,
     id: &str,
     wanted: Wanted,
@@ -217,21 +262,29 @@ async fn copy(
 ) -> Result<Response, Refusal> {
     let now = site.now();
     let i = known(&now, id)?;
-    let (turn, there) = (site.turn_to_read().await?, now.clone());
-    let look = blocking(turn, move || {
+    let there = now.clone();
+    let look = in_turn(&site.reading, move || {
         let opened = there.shelf.open(i, wanted);
-        let looked = match has(&headers, opened.tag) {
-            true => Looked::Had,
-            false => opened.at_hand().map_or(Looked::ToBeMade, Looked::AtHand),
+        let tag = opened.tag;
+        let looked = match wanted {
+            _ if has(&headers, tag) => Looked::Had,
+            Wanted::Whole => Looked::AtHand(opened.whole()?),
+            _ => {
+                opened.at_hand().map_or(Looked::ToBeMade, |copy| Looked::AtHand(Whole::Made(copy)))
+            }
         };
-        (opened.tag, looked)
+        Ok::<_, String>((tag, looked))
     });
-    Ok(match look.await? {
+    Ok(match look.await?.map_err(Refusal::missing)? {
         (tag, Looked::Had) => unchanged(tag),
-        (tag, Looked::AtHand(shown)) => tagged(tag, shown),
+        (tag, Looked::AtHand(Whole::Made(shown))) => tagged(tag, shown),
+        (tag, Looked::AtHand(Whole::File { kind, length, file })) => {
+            let length = (header::CONTENT_LENGTH, length.to_string());
+            let body = Body::from_stream(read(site.reading.clone(), file));
+            ([length, etag(tag)], as_kind(kind), body).into_response()
+        }
         (_, Looked::ToBeMade) => {
-            let turn = site.turn_to_decode().await?;
-            let made = blocking(turn, move || {
+            let made = in_turn(&site.decoding, move || {
                 let opened = now.shelf.open(i, wanted);
                 let tag = opened.tag;
                 opened.copy().map(|made| (tag, made))
@@ -288,7 +341,14 @@ fn known(now: &Contents, id: &str) -> Result<usize, Refusal> {
     })
 }
 
-/// `GET /api/picture/{id}/attention`: a run's picture under the heat of where its network looks.
+/// A run's picture under the heat of where its network looks (Grad-CAM).
+#[utoipa::path(get, path = "/api/picture/{id}/attention",
+    params(("id" = usize, Path, description = "A picture's number, from 0.")),
+    responses(
+        (status = 200, description = "A PNG.", body = inline(Binary), content_type = "image/png"),
+        (status = 404, response = Refused),
+    )
+)]
 pub(crate) async fn attention(
     State(site): Shared,
     Written(id): Written,
@@ -302,36 +362,53 @@ pub(crate) async fn attention(
 }
 
 /// By which picture.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ById {
+    /// Its number.
+    #[param(value_type = usize)]
     id: String,
-    #[serde(default = "some")]
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Nearest {
+    /// How many neighbours.
+    #[serde(default = "usual::<24>")]
+    #[param(default = 24, minimum = 1, maximum = 500)]
     k: usize,
 }
 
-pub(crate) fn some() -> usize {
-    24
+impl Nearest {
+    pub fn count(&self) -> usize {
+        self.k.clamp(1, MOST_NEIGHBOURS)
+    }
 }
 
-/// `GET /api/search?id=7`: the neighbours of a picture that is here, itself left out.
+/// The neighbours of a picture that is here; itself is left out.
+#[utoipa::path(get, path = "/api/search", params(ById, Nearest, Filter), responses(
+    (status = 200, description = "Most similar first.", body = SearchResult),
+    (status = 400, response = Refused),
+    (status = 404, response = Refused),
+))]
 pub(crate) async fn search_by_id(
     State(site): Shared,
     Asked(query): Asked<ById>,
+    Asked(nearby): Asked<Nearest>,
     Asked(filter): Asked<Filter>,
-) -> Answer {
+) -> Answer<SearchResult> {
     let now = site.now();
     let i = known(&now, &query.id)?;
     let begun = Instant::now();
-    let k = query.k.clamp(1, MOST_NEIGHBOURS);
+    let k = nearby.count();
     let asked = now.clone();
-    let turn = site.turn_to_search().await?;
-    let hits = blocking(turn, move || {
+    let hits = in_turn(&site.searching, move || {
         let index = &asked.shelf.index;
         let hits = nearest(&asked, index.vector(i)?, k + 1, &filter)?.into_iter();
         Ok(hits.filter(|h| h.index != i).take(k).collect::<Vec<_>>())
     });
     let hits: Result<_, SearchError> = hits.await?;
-    let hits = hits.map_err(|e| Refusal::failed(e.to_string()))?;
+    let hits = hits.map_err(Refusal::failed)?;
     Ok(told(&now, Some(i), hits, begun))
 }
 
@@ -349,41 +426,51 @@ pub(crate) fn nearest(
     }
 }
 
+/// What a search found.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SearchResult {
+    /// The picture that was asked by, where it is here.
+    #[schema(required)]
+    query: Option<ImageInfo>,
+    neighbours: Vec<Neighbour>,
+    seconds: f64,
+}
+
 /// Neighbours in words.
 pub(crate) fn told(
     now: &Contents,
     query: Option<usize>,
     hits: Vec<Hit>,
     begun: Instant,
-) -> Json<Value> {
-    let neighbours: Vec<Value> =
-        hits.iter().map(|h| now.describe_similar(h.index, h.similarity)).collect();
-    Json(json!({
-        "query": query.map(|i| now.describe(i)),
-        "neighbours": neighbours,
-        "seconds": begun.elapsed().as_secs_f64(),
-    }))
+) -> Json<SearchResult> {
+    Json(SearchResult {
+        query: query.map(|i| now.describe(i)),
+        neighbours: hits.iter().map(|h| now.describe_similar(h.index, h.similarity)).collect(),
+        seconds: begun.elapsed().as_secs_f64(),
+    })
 }
 
-/// `GET /api/map`: where the pictures lie, alike ones near.
-pub(crate) async fn map(State(site): Shared) -> Answer {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Map {
+    /// Number, x, y, label, name.
+    points: Vec<(usize, f64, f64, Option<String>, String)>,
+    /// How many there are in all.
+    of: usize,
+}
+
+/// Where pictures lie on a sheet, alike ones near.
+#[utoipa::path(get, path = "/api/map", responses(
+    (status = 200, description = "Points: number, x and y in [0, 1], label, name.", body = Map),
+))]
+pub(crate) async fn map(State(site): Shared) -> Answer<Map> {
     let now = site.now();
     let map = laid_out(&site, &now).await?;
-    let points: Vec<Value> = map
-        .chosen
-        .iter()
-        .zip(&map.places)
-        .map(|(i, place)| {
-            json!([
-                i,
-                place[0],
-                place[1],
-                now.shelf.index.parts().classes[*i as usize],
-                now.shelf.index.name(*i as usize)
-            ])
-        })
-        .collect();
-    Ok(Json(json!({ "points": points, "of": now.shelf.len() })))
+    let point = |(i, [x, y]): (&u32, &[f32; 2])| {
+        let ImageInfo { id, name, label } = now.describe(*i as usize);
+        (id, (*x).into(), (*y).into(), label, name)
+    };
+    let points = map.chosen.iter().zip(&map.places).map(point).collect();
+    Ok(Json(Map { points, of: now.shelf.len() }))
 }
 
 /// The map, made once.
@@ -400,33 +487,52 @@ pub(crate) async fn laid_out<'a>(
     once(site, now, |now| &now.map, make).await
 }
 
-/// `GET /api/curves`: the run's charts as they are now.
-pub(crate) async fn curves(State(site): Shared) -> Answer {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Curves {
+    charts: String,
+    table: String,
+    epochs: usize,
+    ended: bool,
+    /// The last accuracy.
+    #[schema(required)]
+    last: Option<f64>,
+    /// How many lines of metrics.jsonl are no events and were left out.
+    #[schema(required)]
+    warning: Option<String>,
+}
+
+/// A run's charts as they are now.
+#[utoipa::path(get, path = "/api/curves", responses(
+    (status = 200, description = "SVG figures, and the table of rounds.", body = Curves),
+    (status = 404, response = Refused),
+))]
+pub(crate) async fn curves(State(site): Shared) -> Answer<Curves> {
     let metrics = site.run_folder()?.join("metrics.jsonl");
-    let turn = site.turn_to_read().await?;
-    let drawn = blocking(turn, move || {
+    let drawn = in_turn(&site.reading, move || {
         let log = read_metrics(&metrics)?;
         let summary = Summary::of(&log.events);
         let html = chart_figures(&summary)?;
         Ok::<_, anchorhood_report::ReportError>((summary, html, log.left_out))
     });
-    let (summary, html, left_out) = drawn.await?.map_err(|e| Refusal::failed(e.to_string()))?;
-    Ok(Json(json!({
-        "charts": html,
-        "table": summary.table(),
-        "epochs": summary.epochs.len(),
-        "ended": summary.ended.is_some(),
-        "last": summary.evaluations.last().map(|e| e.accuracy.top1),
-        "warning": left_out.map(|left_out| left_out.to_string()),
-    })))
+    let (summary, html, left_out) = drawn.await?.map_err(Refusal::failed)?;
+    Ok(Json(Curves {
+        charts: html,
+        table: summary.table(),
+        epochs: summary.epochs.len(),
+        ended: summary.ended.is_some(),
+        last: summary.evaluations.last().map(|e| e.accuracy.top1),
+        warning: left_out.map(|left_out| left_out.to_string()),
+    }))
 }
 
-/// Work that would keep other requests waiting, on a thread of its own. It goes on when who asked
-/// goes away, and has its turn until it ends.
-pub(crate) async fn blocking<T: Send + 'static>(
-    turn: OwnedSemaphorePermit,
+/// Work that would keep other requests waiting, on a thread of its own, when it has a turn; whoever
+/// came first is first. It goes on when who asked goes away, and has its turn until it ends.
+pub(crate) async fn in_turn<T: Send + 'static>(
+    turns: &Arc<Semaphore>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {
+    let turn = turns.clone().acquire_owned().await;
+    let turn = turn.map_err(|_| Refusal::failed("the server is stopping"))?;
     let done = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         work()

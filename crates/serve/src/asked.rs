@@ -4,6 +4,7 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
 
 use crate::error::Refusal;
 
@@ -25,16 +26,42 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
 }
 
 /// Which part of a list.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Portion {
+    /// The first.
     #[serde(default)]
-    pub from: usize,
-    #[serde(default = "some")]
-    pub count: usize,
+    #[param(default = 0)]
+    from: usize,
+    /// How many.
+    #[serde(default = "usual::<60>")]
+    #[param(default = 60, maximum = 500)]
+    count: usize,
 }
 
-fn some() -> usize {
-    60
+/// Entries of a list in one answer, at most.
+pub(crate) const MOST_LISTED: usize = 500;
+
+/// What is taken where nothing is said.
+pub(crate) fn usual<const N: usize>() -> usize {
+    N
+}
+
+impl Portion {
+    /// What is shown of a list.
+    pub fn of<T>(self, all: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+        self.every(1, all)
+    }
+
+    /// The same of every so manyth.
+    pub fn every<T>(
+        self,
+        step: usize,
+        all: impl IntoIterator<Item = T>,
+    ) -> impl Iterator<Item = T> {
+        let rest = all.into_iter().skip(self.from);
+        rest.step_by(step.max(1)).take(self.count.min(MOST_LISTED))
+    }
 }
 
 /// The picture's number in the address, as it was written.

@@ -5,7 +5,7 @@
 //! nothing left an upload waits a while for others to end, and is then asked to come again: waiting
 //! for ever, each with a half, none of them would end. Pieces are all of one size, so that what one
 //! upload gives back is what the next one needs: a buffer that grows leaves holes, and took 433 MiB
-//! where 256 were held.
+//! where 256 were held. By hand: tower's limits count requests, not bytes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -128,15 +128,11 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn run(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-        runtime.unwrap().block_on(test);
-    }
+    use crate::fixtures::block_on;
 
     #[test]
     fn what_comes_is_paid_for_by_pieces() {
-        run(async {
+        block_on(async {
             let budget = Budget::new(1 << 20);
             let bytes: Vec<u8> = (0..3 * PIECE + 5).map(|i| i as u8).collect();
             let mut pieces = Pieces::new(&budget, bytes.len());
@@ -157,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_not_needed_is_given_back() {
-        run(async {
+        block_on(async {
             let budget = Budget::new(1000);
             let mut held = budget.nothing();
             assert_eq!(held.bytes(), 0);
@@ -174,7 +170,7 @@ mod tests {
 
     #[test]
     fn others_wait_until_something_is_given_back() {
-        run(async {
+        block_on(async {
             let budget = Budget::new(100);
             let (mut first, mut second) = (budget.nothing(), budget.nothing());
             first.hold(80).await.unwrap();

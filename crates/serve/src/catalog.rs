@@ -332,14 +332,11 @@ fn refuse_wide(name: &str, folders: &[IndexedFolder]) -> Result<(), ServeError> 
 }
 
 fn kind_of(format: ImageFormat) -> Result<&'static str, String> {
-    Ok(match format {
-        ImageFormat::Jpeg => "image/jpeg",
-        ImageFormat::Png => "image/png",
-        ImageFormat::WebP => "image/webp",
-        ImageFormat::Bmp => "image/bmp",
-        ImageFormat::Gif => "image/gif",
-        _ => return Err("the file is not a picture any more".into()),
-    })
+    use ImageFormat::{Bmp, Gif, Jpeg, Png, WebP};
+    match format {
+        Jpeg | Png | WebP | Bmp | Gif => Ok(format.to_mime_type()),
+        _ => Err("the file is not a picture any more".into()),
+    }
 }
 
 fn png(train: &Split, i: usize) -> Result<Shown, String> {
@@ -383,17 +380,10 @@ mod tests {
     use image::RgbImage;
 
     use super::*;
+    use crate::fixtures;
 
     fn index(folder: &Path, names: &[&str]) -> Catalog {
-        let parts = IndexParts {
-            folder: folder.into(),
-            names: names.iter().map(|n| n.to_string()).collect(),
-            classes: vec![None; names.len()],
-            dim: 2,
-            vectors: vec![1.0; 2 * names.len()].into(),
-            ..IndexParts::default()
-        };
-        let index = PictureIndex::from_parts(Path::new("test.index"), parts).unwrap();
+        let index = fixtures::index(folder, names, &[], vec![1.0; 2 * names.len()]);
         Catalog::of_index("test".into(), index, None).unwrap()
     }
 
@@ -429,15 +419,7 @@ mod tests {
         let path = place.path().canonicalize().unwrap().join("secret.png");
         RgbImage::new(4, 4).save(&path).unwrap();
         let named = path.to_str().unwrap().trim_start_matches('/').to_string();
-        let parts = |folder: &Path| IndexParts {
-            folder: folder.into(),
-            names: vec![named.clone()],
-            classes: vec![None],
-            dim: 2,
-            vectors: vec![1.0, 0.0].into(),
-            ..IndexParts::default()
-        };
-        let index = |folder| PictureIndex::from_parts(Path::new("x.index"), parts(folder)).unwrap();
+        let index = |folder: &Path| fixtures::index(folder, &[&named], &[], vec![1.0, 0.0]);
         let home = std::env::home_dir().unwrap_or("/".into());
         for folder in [Path::new("/"), Path::new("/tmp/.."), &home] {
             let refused = Catalog::of_index("x".into(), index(folder), None);

@@ -7,16 +7,17 @@ use anchorhood_engine::Device;
 use anchorhood_search::PictureIndex;
 use axum::Json;
 use axum::extract::State;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::{Object, ObjectBuilder, Type};
+use utoipa::{IntoParams, ToSchema};
 
-use crate::api::{Answer, MOST_LISTED, Shared, blocking};
-use crate::asked::{Asked, Portion, Written};
-use crate::error::Refusal;
+use crate::api::{Answer, Shared, in_turn};
+use crate::asked::{Asked, Portion, Written, usual};
+use crate::error::{Refusal, Refused};
 use crate::filter::Filter;
 use crate::once::once;
 use crate::sample::{evenly, rows_of};
-use crate::site::{Contents, Site, threads};
+use crate::site::{Contents, Neighbour, Site, threads};
 
 /// Numbers of clusters that can be had; each division is made once and kept.
 pub(crate) const DIVISIONS: [usize; 6] = [6, 12, 24, 48, 96, 192];
@@ -25,6 +26,8 @@ pub(crate) const DIVISIONS: [usize; 6] = [6, 12, 24, 48, 96, 192];
 const MOST_VALUES: usize = 25_600_000;
 /// Typical pictures of a cluster in the list of all.
 const MOST_TYPICAL: usize = 24;
+/// Clusters, where nothing is said of it.
+const USUAL: usize = 12;
 
 /// A picture and its similarity to its cluster's centre.
 type Member = (usize, f32);
@@ -39,9 +42,8 @@ pub(crate) struct Division {
 
 impl Division {
     fn of(index: &PictureIndex, k: usize) -> Result<Division, Refusal> {
-        let failed = |e: &dyn std::fmt::Display| Refusal::failed(e.to_string());
         let dim = index.parts().dim;
-        let vectors = index.vectors().map_err(|e| failed(&e))?;
+        let vectors = index.vectors().map_err(Refusal::failed)?;
         let chosen = evenly(index.len(), MOST_VALUES / dim.max(1));
         let rows = rows_of(vectors, dim, &chosen);
         if chosen.is_empty() {
@@ -49,7 +51,7 @@ impl Division {
         }
         let device = Device::cpu(threads());
         let found = kmeans(&device, &rows, dim, k.min(chosen.len()), 0, &mut |_| {});
-        let found = found.map_err(|e| failed(&e))?;
+        let found = found.map_err(Refusal::failed)?;
         let member = |row: usize| (chosen[row], found.similarity[row]);
         let mut clusters: Vec<Vec<Member>> = found
             .members()
@@ -63,14 +65,21 @@ impl Division {
 }
 
 /// Into how many.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct HowMany {
-    #[serde(default = "twelve")]
+    #[serde(default = "usual::<USUAL>")]
+    #[param(schema_with = choices)]
     k: usize,
 }
 
-fn twelve() -> usize {
-    12
+fn choices() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .description(Some("Into how many; the nearest of the choices is taken."))
+        .enum_values(Some(DIVISIONS))
+        .default(Some(USUAL.into()))
+        .build()
 }
 
 impl HowMany {
@@ -90,54 +99,90 @@ async fn division<'a>(
     once(site, now, move |now| &now.divisions[place], make).await
 }
 
-/// `GET /api/clusters`: every cluster by its most typical pictures.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Clusters {
+    k: usize,
+    choices: [usize; DIVISIONS.len()],
+    /// Pictures that were divided: all, or some evenly taken.
+    divided: usize,
+    clusters: Vec<Summary>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Summary {
+    cluster: usize,
+    size: usize,
+    /// To the centre, in the mean.
+    similarity: f64,
+    typical: Vec<Neighbour>,
+}
+
+/// Clusters (k-means), the largest first, by their most typical pictures. Computed when first asked
+/// for, once; the answer waits for it.
+#[utoipa::path(get, path = "/api/clusters", params(HowMany, Filter), responses(
+    (status = 200, description = "Clusters with pictures that pass.", body = Clusters),
+    (status = 400, response = Refused),
+))]
 pub(crate) async fn clusters(
     State(site): Shared,
     Asked(how_many): Asked<HowMany>,
     Asked(filter): Asked<Filter>,
-) -> Answer {
+) -> Answer<Clusters> {
     let (now, place) = (site.now(), how_many.place());
     division(&site, &now, place).await?;
-    let turn = site.turn_to_search().await?;
-    blocking(turn, move || {
+    in_turn(&site.searching, move || {
         let found = now.divisions[place].get();
         let clusters = found.map_or(&[][..], |d| &d.clusters);
         let told = clusters.iter().enumerate();
         let told = told.filter_map(|(number, cluster)| summary(&now, &filter, number, cluster));
-        Json(json!({
-            "k": DIVISIONS[place],
-            "choices": DIVISIONS,
-            "divided": found.map_or(0, |d| d.pictures),
-            "clusters": told.collect::<Vec<_>>(),
-        }))
+        Json(Clusters {
+            k: DIVISIONS[place],
+            choices: DIVISIONS,
+            divided: found.map_or(0, |d| d.pictures),
+            clusters: told.collect(),
+        })
     })
     .await
 }
 
 /// A cluster in words; none where no picture of it passes.
-fn summary(now: &Contents, filter: &Filter, number: usize, cluster: &[Member]) -> Option<Value> {
-    let index = &now.shelf.index;
-    let passing: Vec<&Member> = cluster.iter().filter(|(i, _)| filter.passes(index, *i)).collect();
+fn summary(now: &Contents, filter: &Filter, number: usize, cluster: &[Member]) -> Option<Summary> {
+    let passing = filter.passing(&now.shelf.index, cluster);
     let mean = passing.iter().map(|(_, s)| f64::from(*s)).sum::<f64>() / passing.len() as f64;
     let typical = passing.iter().take(MOST_TYPICAL);
-    (!passing.is_empty()).then(|| {
-        json!({
-            "cluster": number,
-            "size": passing.len(),
-            "similarity": mean,
-            "typical": typical.map(|(i, s)| now.describe_similar(*i, *s)).collect::<Vec<_>>(),
-        })
+    (!passing.is_empty()).then(|| Summary {
+        cluster: number,
+        size: passing.len(),
+        similarity: mean,
+        typical: typical.map(|(i, s)| now.describe_similar(*i, *s)).collect(),
     })
 }
 
-/// `GET /api/clusters/{cluster}`: the pictures of one.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Cluster {
+    cluster: usize,
+    k: usize,
+    /// How many there are in all.
+    of: usize,
+    pictures: Vec<Neighbour>,
+}
+
+/// The pictures of a cluster, the most typical first.
+#[utoipa::path(get, path = "/api/clusters/{cluster}",
+    params(("cluster" = usize, Path, description = "Its number, from 0."), HowMany, Portion, Filter),
+    responses(
+        (status = 200, description = "Pictures near the centre.", body = Cluster),
+        (status = 400, response = Refused),
+        (status = 404, response = Refused),
+    )
+)]
 pub(crate) async fn cluster(
     State(site): Shared,
     Written(number): Written,
     Asked(how_many): Asked<HowMany>,
     Asked(part): Asked<Portion>,
     Asked(filter): Asked<Filter>,
-) -> Answer {
+) -> Answer<Cluster> {
     let (now, place) = (site.now(), how_many.place());
     let clusters = division(&site, &now, place).await?.clusters.len();
     let number = number.parse().ok().filter(|n: &usize| *n < clusters);
@@ -147,58 +192,41 @@ pub(crate) async fn cluster(
             clusters.saturating_sub(1)
         ))
     })?;
-    let turn = site.turn_to_search().await?;
-    blocking(turn, move || {
+    in_turn(&site.searching, move || {
         let found = now.divisions[place].get();
         let cluster = found.map_or(&[][..], |d| &d.clusters[number]);
-        let index = &now.shelf.index;
-        let passing: Vec<&Member> =
-            cluster.iter().filter(|(i, _)| filter.passes(index, *i)).collect();
-        let shown = passing.iter().skip(part.from).take(part.count.min(MOST_LISTED));
-        let shown = shown.map(|(i, s)| now.describe_similar(*i, *s));
-        Json(json!({
-            "cluster": number,
-            "k": DIVISIONS[place],
-            "of": passing.len(),
-            "pictures": shown.collect::<Vec<_>>(),
-        }))
+        let passing = filter.passing(&now.shelf.index, cluster);
+        Json(Cluster {
+            cluster: number,
+            k: DIVISIONS[place],
+            of: passing.len(),
+            pictures: part.of(passing).map(|(i, s)| now.describe_similar(*i, *s)).collect(),
+        })
     })
     .await
 }
 
 #[cfg(test)]
 mod tests {
-    use anchorhood_search::IndexParts;
+    use std::path::Path;
 
     use super::*;
+    use crate::fixtures::index;
 
     #[test]
     fn heaps_are_clusters_the_largest_first() {
         let angles =
             (0..30).map(|i| f32::from(!(i as u8).is_multiple_of(3)) * 2.0 + i as f32 * 1e-3);
-        let parts = IndexParts {
-            names: (0..30).map(|i| format!("{i}.png")).collect(),
-            classes: vec![None; 30],
-            dim: 2,
-            vectors: angles.flat_map(|a| [a.cos(), a.sin()]).collect::<Vec<f32>>().into(),
-            ..IndexParts::default()
-        };
-        let index = PictureIndex::from_parts(std::path::Path::new("x.index"), parts).unwrap();
-        let division = Division::of(&index, 2).unwrap();
+        let vectors = angles.flat_map(|a| [a.cos(), a.sin()]).collect();
+        let heaps = index(Path::new(""), &[""; 30], &[], vectors);
+        let division = Division::of(&heaps, 2).unwrap();
         let sizes: Vec<usize> = division.clusters.iter().map(Vec::len).collect();
         assert_eq!((sizes, division.pictures), (vec![20, 10], 30));
         assert!(division.clusters[1].iter().all(|(i, _)| i % 3 == 0));
         let typical = division.clusters[0].iter().map(|(_, s)| *s);
         assert!(typical.collect::<Vec<f32>>().is_sorted_by(|a, b| a >= b));
         // Never more clusters than pictures.
-        let parts = IndexParts {
-            names: vec!["0.png".into()],
-            classes: vec![None],
-            dim: 1,
-            vectors: vec![1.0].into(),
-            ..IndexParts::default()
-        };
-        let one = PictureIndex::from_parts(std::path::Path::new("x.index"), parts).unwrap();
+        let one = index(Path::new(""), &["0.png"], &[], vec![1.0]);
         assert_eq!(Division::of(&one, 192).unwrap().clusters.len(), 1);
     }
 

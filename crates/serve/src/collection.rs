@@ -135,11 +135,7 @@ impl Collection {
                 threads.spawn(move || run.watch(&renewer, newer, &end, warn));
             }
             if let Some(growing) = growing {
-                let show = move |shelf| {
-                    renewer.grow(shelf);
-                    Ok(())
-                };
-                threads.spawn(move || growing.follow(show, &warn));
+                threads.spawn(move || growing.follow(&renewer, &warn));
             }
             let loaded = RefCell::new(loaded);
             queue.answer(

@@ -7,6 +7,8 @@
 //!   any server and answers with a new connection;
 //! - an upload has a longest time ([`upload`](crate::upload));
 //! - an answer must be taken ([`paced`](crate::paced)).
+//!
+//! By hyper's own connections: `axum::serve` sets no time for a header.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -82,8 +84,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_sent_at_once() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.unwrap().block_on(async {
+        crate::fixtures::block_on(async {
             let mut listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap());
             let (_client, (stream, _)) = tokio::join!(client, accept(&mut listener));

@@ -6,42 +6,43 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anchorhood_curate::{
-    Compared, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, find_duplicates,
+    Compared, CopyKind, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage,
+    find_duplicates,
 };
 use anchorhood_engine::Device;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::timeout;
+use utoipa::ToSchema;
+use utoipa::openapi::{Object, ObjectBuilder, Type};
 
-use crate::api::{MOST_LISTED, Shared, blocking};
+use crate::api::{Shared, in_turn};
 use crate::asked::{Asked, Portion};
-use crate::error::Refusal;
+use crate::error::{Refusal, Refused};
 use crate::filter::Filter;
+use crate::growing::IndexingProgress;
 use crate::sample::most_compared;
-use crate::site::{Contents, Site, threads};
+use crate::site::{Contents, ImageInfo, Site, threads};
 
 /// How long an answer waits before it says how far the search is.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// How far something is: the stage, what of it is done, and of how much.
-type Progress = (DuplicateStage, usize, usize);
 
 /// The search for copies, once somebody has asked for it.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     begun: AtomicBool,
-    progress: Mutex<Option<Progress>>,
+    progress: Mutex<StageProgress>,
     ended: Notify,
     /// What came of it, or why nothing did.
-    found: OnceLock<Result<Copies, String>>,
+    found: OnceLock<Result<Arc<Copies>, String>>,
 }
 
 /// What was found.
@@ -56,20 +57,21 @@ struct Copies {
 
 impl Copies {
     fn find(now: &Contents) -> Result<Copies, Refusal> {
-        let failed = |e: &dyn std::fmt::Display| Refusal::failed(e.to_string());
         let index = &now.shelf.index;
         let compared = Compared {
             look: &|i| now.shelf.look(i),
-            vectors: index.vectors().map_err(|e| failed(&e))?,
+            vectors: index.vectors().map_err(Refusal::failed)?,
             dim: index.parts().dim,
             against_from: None,
             folder_rank: &|_| 0,
             not_copies: &|_, _| false,
         };
         let (device, options) = (Device::cpu(threads()), DuplicateOptions::default());
-        let tell = |stage, done, total| now.copies.tell((stage, done, total));
+        let tell = |stage, done, total| {
+            *now.copies.progress() = StageProgress { stage: words(stage), done, total };
+        };
         let found = find_duplicates(&device, &compared, &options, &tell);
-        let found = found.map_err(|e| failed(&e))?;
+        let found = found.map_err(Refusal::failed)?;
         let members = found.groups.iter().flat_map(members);
         let size = |i: usize| Some((i, found.looks[i].as_ref().ok()?.height_and_width));
         Ok(Copies {
@@ -85,19 +87,22 @@ fn members(group: &DuplicateGroup) -> impl Iterator<Item = usize> {
 }
 
 impl Search {
-    fn tell(&self, progress: Progress) {
-        let mut told = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        *told = Some(progress);
+    fn progress(&self) -> MutexGuard<'_, StageProgress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// "Reading", 120, 5000.
-    fn progress(&self) -> Value {
-        let told = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stage, done, total) = match *told {
-            Some((stage, done, total)) => (words(stage), done, total),
-            None => ("waiting for other computations", 0, 0),
-        };
-        json!({ "stage": stage, "done": done, "total": total })
+/// How far something is: "reading the pictures", 120, 5000.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+struct StageProgress {
+    stage: &'static str,
+    done: usize,
+    total: usize,
+}
+
+impl Default for StageProgress {
+    fn default() -> Self {
+        StageProgress { stage: "waiting for other computations", done: 0, total: 0 }
     }
 }
 
@@ -110,18 +115,18 @@ fn words(stage: DuplicateStage) -> &'static str {
 }
 
 /// What the search has found; nothing, while it goes on.
-async fn found<'a>(site: &Arc<Site>, now: &'a Arc<Contents>) -> Option<&'a Result<Copies, String>> {
+async fn found<'a>(
+    site: &Arc<Site>,
+    now: &'a Arc<Contents>,
+) -> Option<&'a Result<Arc<Copies>, String>> {
     let ended = now.copies.ended.notified();
     if !now.copies.begun.swap(true, Ordering::Relaxed) {
         let (site, now) = (site.clone(), now.clone());
         // It goes on when who asked goes away.
         tokio::spawn(async move {
             let shown = now.clone();
-            let found = match site.turn_to_compute().await {
-                Ok(turn) => blocking(turn, move || Copies::find(&shown)).await,
-                Err(refusal) => Err(refusal),
-            };
-            let found = found.and_then(|found| found).map_err(|Refusal(_, why)| why);
+            let found = in_turn(&site.computing, move || Copies::find(&shown)).await;
+            let found = found.flatten().map(Arc::new).map_err(|Refusal(_, why)| why);
             // There was nothing before: it is begun once.
             let _ = now.copies.found.set(found);
             now.copies.ended.notify_waiters();
@@ -142,7 +147,8 @@ fn refused(site: &Site, pictures: usize, dim: usize) -> Option<Refusal> {
         );
         return Some(Refusal(StatusCode::UNPROCESSABLE_ENTITY, sentence));
     }
-    let [done, total] = site.indexing.as_ref().map_or([0, 0], |i| i.now());
+    let indexing = site.indexing.as_ref().map(|indexing| indexing.now());
+    let IndexingProgress { done, total } = indexing.unwrap_or_default();
     let sentence = || {
         format!(
             "the pictures are still being indexed, {done} of {total} so far; copies are looked for when all are there"
@@ -151,8 +157,62 @@ fn refused(site: &Site, pictures: usize, dim: usize) -> Option<Refusal> {
     (done < total).then(|| Refusal::busy(sentence()))
 }
 
-/// `GET /api/duplicates`: groups of pictures that are the same, each with the one to keep; with
-/// code 202 how far the search for them is.
+#[derive(Serialize, ToSchema)]
+struct CopyGroups {
+    /// How many groups there are in all.
+    of: usize,
+    copies: usize,
+    /// How many of each kind.
+    kinds: BTreeMap<String, usize>,
+    /// Pictures that could not be read, and were not compared.
+    unread: usize,
+    groups: Vec<CopyGroup>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct CopyGroup {
+    keep: SizedImage,
+    /// What the kept one has before the others, most important first.
+    why: Vec<String>,
+    others: Vec<CopiedImage>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct SizedImage {
+    #[serde(flatten)]
+    image: ImageInfo,
+    /// Rows and columns of the whole picture.
+    #[schema(required)]
+    height_and_width: Option<[u32; 2]>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct CopiedImage {
+    #[serde(flatten)]
+    image: SizedImage,
+    #[schema(schema_with = kinds)]
+    kind: String,
+    /// The picture that it is a copy of: the kept one.
+    of: usize,
+    /// Correlation of their detail: 1 where all pixels are the same.
+    score: f64,
+}
+
+fn kinds() -> Object {
+    let of = ObjectBuilder::new().schema_type(Type::String);
+    of.enum_values(Some(CopyKind::NAMES)).build()
+}
+
+/// Groups of pictures that are the same, told by their pixels, the largest first, each with the one
+/// to keep: what the command `duplicates` finds. Looked for when first asked for, once; meanwhile
+/// 202 says how far it is.
+#[utoipa::path(get, path = "/api/duplicates", params(Portion, Filter), responses(
+    (status = 200, description = "Groups.", body = CopyGroups),
+    (status = 202, description = "How far the search is; ask again.", body = StageProgress),
+    (status = 400, response = Refused),
+    (status = 422, response = Refused),
+    (status = 503, response = Refused),
+))]
 pub(crate) async fn duplicates(
     State(site): Shared,
     Asked(part): Asked<Portion>,
@@ -163,20 +223,17 @@ pub(crate) async fn duplicates(
         return Err(refusal);
     }
     match found(&site, &now).await {
-        None => Ok((StatusCode::ACCEPTED, Json(now.copies.progress())).into_response()),
-        Some(Err(why)) => Err(Refusal::failed(why.clone())),
-        Some(Ok(_)) => {
-            let turn = site.turn_to_search().await?;
-            let told = blocking(turn, move || told(&now, part, &filter)).await?;
+        None => Ok((StatusCode::ACCEPTED, Json(*now.copies.progress())).into_response()),
+        Some(Err(why)) => Err(Refusal::failed(why)),
+        Some(Ok(copies)) => {
+            let (copies, now) = (copies.clone(), now.clone());
+            let told = in_turn(&site.searching, move || told(&now, &copies, part, &filter)).await?;
             Ok(Json(told).into_response())
         }
     }
 }
 
-fn told(now: &Contents, part: Portion, filter: &Filter) -> Value {
-    let Some(Ok(copies)) = now.copies.found.get() else {
-        return Value::Null; // it was there
-    };
+fn told(now: &Contents, copies: &Copies, part: Portion, filter: &Filter) -> CopyGroups {
     let index = &now.shelf.index;
     let passes = |group: &&DuplicateGroup| members(group).any(|i| filter.passes(index, i));
     let passing: Vec<&DuplicateGroup> = copies.groups.iter().filter(passes).collect();
@@ -184,33 +241,29 @@ fn told(now: &Contents, part: Portion, filter: &Filter) -> Value {
     for other in passing.iter().flat_map(|group| &group.others) {
         *kinds.entry(other.kind.to_string()).or_default() += 1;
     }
-    let shown = passing.iter().skip(part.from);
-    let shown = shown.take(part.count.min(MOST_LISTED));
-    json!({
-        "of": passing.len(),
-        "copies": kinds.values().sum::<usize>(),
-        "kinds": kinds,
-        "unread": copies.unread,
-        "groups": shown.map(|group| group_in_words(now, copies, group)).collect::<Vec<_>>(),
-    })
+    CopyGroups {
+        of: passing.len(),
+        copies: kinds.values().sum(),
+        kinds,
+        unread: copies.unread,
+        groups: part.of(passing).map(|group| group_in_words(now, copies, group)).collect(),
+    }
 }
 
-fn group_in_words(now: &Contents, copies: &Copies, group: &DuplicateGroup) -> Value {
-    let size = |i: usize| copies.sizes.get(&i);
-    let other = |d: &Duplicate| {
-        let more = json!({
-            "kind": d.kind.to_string(),
-            "of": group.keep,
-            "score": d.score,
-            "height_and_width": size(d.picture),
-        });
-        now.describe_with(d.picture, more)
+fn group_in_words(now: &Contents, copies: &Copies, group: &DuplicateGroup) -> CopyGroup {
+    let sized = |i: usize| SizedImage {
+        image: now.describe(i),
+        height_and_width: copies.sizes.get(&i).copied(),
     };
-    let reasons = group.why.iter().map(|reason| reason.to_string());
-    let kept = json!({ "height_and_width": size(group.keep) });
-    json!({
-        "keep": now.describe_with(group.keep, kept),
-        "why": reasons.collect::<Vec<_>>(),
-        "others": group.others.iter().map(other).collect::<Vec<_>>(),
-    })
+    let other = |d: &Duplicate| CopiedImage {
+        image: sized(d.picture),
+        kind: d.kind.to_string(),
+        of: group.keep,
+        score: d.score.into(),
+    };
+    CopyGroup {
+        keep: sized(group.keep),
+        why: group.why.iter().map(|reason| reason.to_string()).collect(),
+        others: group.others.iter().map(other).collect(),
+    }
 }

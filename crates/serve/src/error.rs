@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde::Serialize;
+use utoipa::{ToResponse, ToSchema};
 
 /// Why the server cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +81,13 @@ pub enum ServeError {
 /// Seconds after which what was refused for a while may be asked again.
 const AGAIN: &str = "5";
 
+// What is told of a request that is not answered.
+#[derive(Serialize, ToSchema, ToResponse)]
+#[response(description = "Why not, as a sentence.")]
+pub(crate) struct Refused {
+    error: String,
+}
+
 /// A request that cannot be answered: a code and a sentence.
 #[derive(Debug)]
 pub(crate) struct Refusal(pub StatusCode, pub String);
@@ -93,25 +101,19 @@ impl Refusal {
         Refusal(StatusCode::NOT_FOUND, sentence.into())
     }
 
-    pub fn failed(sentence: impl Into<String>) -> Self {
-        Refusal(StatusCode::INTERNAL_SERVER_ERROR, sentence.into())
+    pub fn failed(sentence: impl ToString) -> Self {
+        Refusal(StatusCode::INTERNAL_SERVER_ERROR, sentence.to_string())
     }
 
     pub fn busy(sentence: impl Into<String>) -> Self {
         Refusal(StatusCode::SERVICE_UNAVAILABLE, sentence.into())
     }
-
-    /// Whether the same may be asked again in a while.
-    fn passes(&self) -> bool {
-        self.0 == StatusCode::SERVICE_UNAVAILABLE
-    }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let passes = self.passes();
-        let mut response = (self.0, Json(json!({ "error": self.1 }))).into_response();
-        if passes {
+        let mut response = (self.0, Json(Refused { error: self.1 })).into_response();
+        if self.0 == StatusCode::SERVICE_UNAVAILABLE {
             let seconds = HeaderValue::from_static(AGAIN);
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use anchorhood_search::PictureIndex;
 use axum::Json;
 use axum::extract::State;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::api::{Answer, Shared};
 use crate::once::once;
@@ -18,10 +18,13 @@ const MOST: usize = 1000;
 
 /// What pictures must have to be looked at; the empty text is no condition, so that a form can
 /// leave a field empty.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
+    /// Only pictures in this folder or deeper.
     #[serde(default)]
     folder: String,
+    /// Only pictures of this label.
     #[serde(default)]
     label: String,
 }
@@ -42,13 +45,26 @@ impl Filter {
         (self.folder.is_empty() || inside())
             && (self.label.is_empty() || label == Some(&self.label))
     }
+
+    /// Those of numbered pictures that pass.
+    pub fn passing<'a, T>(
+        &self,
+        index: &PictureIndex,
+        all: &'a [(usize, T)],
+    ) -> Vec<&'a (usize, T)> {
+        all.iter().filter(|(i, _)| self.passes(index, *i)).collect()
+    }
 }
 
 /// A folder or a label, and how many pictures it has.
-pub(crate) type Counted = (String, usize);
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Counted {
+    name: String,
+    pictures: usize,
+}
 
 /// What can be filtered by.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Filters {
     folders: Vec<Counted>,
     labels: Vec<Counted>,
@@ -81,45 +97,32 @@ fn counted<'a>(all: impl Iterator<Item = &'a str>) -> (Vec<Counted>, usize) {
     let left_out = counts.len().saturating_sub(MOST);
     counts.truncate(MOST);
     counts.sort_unstable();
-    let named = counts.into_iter().map(|(name, n)| (name.to_string(), n));
+    let named = counts.into_iter().map(|(name, n)| Counted { name: name.into(), pictures: n });
     (named.collect(), left_out)
 }
 
-/// `GET /api/filters`.
-pub(crate) async fn filters(State(site): Shared) -> Answer {
+/// Folders and labels that pictures can be filtered by, with how many each has; those with the
+/// most, where there are more than 1,000.
+#[utoipa::path(get, path = "/api/filters", responses(
+    (status = 200, description = "By name.", body = Filters),
+))]
+pub(crate) async fn filters(State(site): Shared) -> Answer<Filters> {
     let now = site.now();
     let make = |now: &Contents| Ok(Filters::of(&now.shelf.index));
-    let filters = once(&site, &now, |now| &now.filters, make).await?;
-    let told = |counted: &[Counted]| -> Vec<Value> {
-        let each = counted.iter();
-        each.map(|(name, n)| json!({ "name": name, "pictures": n })).collect()
-    };
-    Ok(Json(json!({
-        "folders": told(&filters.folders),
-        "labels": told(&filters.labels),
-        "left_out": filters.left_out,
-    })))
+    Ok(Json(once(&site, &now, |now| &now.filters, make).await?.clone()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use anchorhood_search::IndexParts;
-
     use super::*;
+    use crate::fixtures;
 
     fn index() -> PictureIndex {
         let names = ["a/b/1.png", "a/2.png", "ab/3.png", "4.png"];
-        let label = |label: &str| Some(label.to_string());
-        let parts = IndexParts {
-            names: names.map(String::from).into(),
-            classes: vec![label("cat"), None, label("cat"), label("dog")],
-            dim: 1,
-            vectors: vec![1.0; 4].into(),
-            ..IndexParts::default()
-        };
-        PictureIndex::from_parts(Path::new("x.index"), parts).unwrap()
+        let labels = [Some("cat"), None, Some("cat"), Some("dog")];
+        fixtures::index(Path::new(""), &names, &labels, vec![1.0; 4])
     }
 
     #[test]
@@ -140,7 +143,7 @@ mod tests {
     #[test]
     fn every_folder_and_label_is_counted() {
         let filters = Filters::of(&index());
-        let pair = |name: &str, n| (name.to_string(), n);
+        let pair = |name: &str, pictures| Counted { name: name.into(), pictures };
         assert_eq!(filters.folders, [pair("a", 2), pair("a/b", 1), pair("ab", 1)]);
         assert_eq!(filters.labels, [pair("cat", 2), pair("dog", 1)]);
         assert_eq!(filters.left_out, 0);

@@ -17,8 +17,10 @@ use anchorhood_search::{
     Entry, FolderEvent, FolderJob, FolderOutcome, IndexParts, IndexedFolder, Journal, Model,
     PictureIndex, SearchError, StoredVectors,
 };
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::{Catalog, ServeError};
+use crate::{Catalog, Renewer, ServeError};
 
 /// Pictures that are worth a page.
 const FIRST: usize = 48;
@@ -55,14 +57,23 @@ pub(crate) struct Indexing {
 
 impl Indexing {
     /// Files done, and all.
-    pub fn now(&self) -> [usize; 2] {
-        [&self.done, &self.total].map(|n| n.load(Ordering::Relaxed))
+    pub fn now(&self) -> IndexingProgress {
+        let [done, total] = [&self.done, &self.total].map(|n| n.load(Ordering::Relaxed));
+        IndexingProgress { done, total }
     }
 
     fn set(&self, done: usize, total: usize) {
         self.total.store(total, Ordering::Relaxed);
         self.done.store(done, Ordering::Relaxed);
     }
+}
+
+/// Of folders that are indexed while they are shown: how many files are done, and how many there
+/// are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, ToSchema)]
+pub(crate) struct IndexingProgress {
+    pub done: usize,
+    pub total: usize,
 }
 
 /// What the thread that indexes has to say.
@@ -118,11 +129,11 @@ impl Growing {
     }
 
     /// Hands over what comes until all is indexed or the server has stopped.
-    pub fn follow(&self, show: impl Fn(Catalog) -> Result<(), ServeError>, warn: &dyn Fn(&str)) {
+    pub fn follow(&self, renewer: &Renewer, warn: &dyn Fn(&str)) {
         self.warnings.iter().for_each(|warning| warn(warning));
         for news in &self.news {
             let shown = match news {
-                News::More(parts) => self.catalog(*parts).and_then(&show),
+                News::More(parts) => self.catalog(*parts).map(|shelf| renewer.grow(shelf)),
                 News::Warning(warning) => {
                     warn(&warning);
                     Ok(())
@@ -177,7 +188,7 @@ fn work(
     };
     // Whatever is wrong with one of before, it can be made again.
     let known = PictureIndex::load(&served.index).ok();
-    let known = known.filter(|index| index.cannot_take_up(&job).is_none());
+    let known = known.filter(|index| index.cannot_take_up(&job).is_none() && !index.is_outdated());
     let known = known.filter(|index| index.vectors().is_ok());
     let job = FolderJob { known: known.as_ref(), ..job };
     let mut shown = Shown::new(known.as_ref(), news);
@@ -216,31 +227,28 @@ struct Shown<'a> {
 }
 
 /// Vectors of unit length, one after the other.
-enum Vectors {
+struct Vectors {
     /// Those of the index of before, as long as there are no others.
-    Known(StoredVectors),
-    Growing(GrowingValues),
+    known: StoredVectors,
+    growing: Option<GrowingValues>,
 }
 
 impl Vectors {
     /// To be written to; memory is taken for `most` numbers, where there is so much.
     fn growing(&mut self, most: usize) -> &mut GrowingValues {
-        if let Vectors::Known(known) = self {
+        self.growing.get_or_insert_with(|| {
+            let known = std::mem::take(&mut self.known);
             let known = known.all().unwrap_or_default();
             let mut growing = GrowingValues::with_capacity(most.max(known.len()));
             growing.extend(known);
-            *self = Vectors::Growing(growing);
-        }
-        match self {
-            Vectors::Growing(growing) => growing,
-            Vectors::Known(_) => unreachable!("it is growing now"),
-        }
+            growing
+        })
     }
 
     fn shared(&self) -> StoredVectors {
-        match self {
-            Vectors::Known(known) => known.clone(),
-            Vectors::Growing(growing) => growing.share().into(),
+        match &self.growing {
+            None => self.known.clone(),
+            Some(growing) => growing.share().into(),
         }
     }
 }
@@ -252,7 +260,7 @@ impl<'a> Shown<'a> {
         let mut shown = Shown {
             news,
             rows: parts.names.iter().cloned().zip(0..).collect(),
-            vectors: Vectors::Known(parts.vectors),
+            vectors: Vectors { known: parts.vectors, growing: None },
             sizes: parts.sizes.unwrap_or_else(|| vec![[0; 2]; n]),
             stamps: parts.stamps.unwrap_or_else(|| vec![0; n]),
             // What the pictures that come have none of.
@@ -263,7 +271,6 @@ impl<'a> Shown<'a> {
                 sizes: None,
                 stamps: None,
                 content_sums: None,
-                rows: None,
                 ..parts
             },
             classes: HashMap::new(),
@@ -295,10 +302,7 @@ impl<'a> Shown<'a> {
 
     fn begin(&mut self, folders: &[IndexedFolder], files: &[PictureFile]) {
         if self.parts.names.is_empty() {
-            match folders {
-                [one] => self.parts.folder = one.path.clone(),
-                several => self.parts.folders = several.to_vec(),
-            }
+            self.parts.folders = folders.to_vec();
         }
         self.files = files.len();
         let class = |f: &PictureFile| Some((f.name.clone(), f.class.clone()?));
@@ -375,6 +379,7 @@ impl<'a> Shown<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::index;
 
     fn entry(name: &str, vector: [f32; 2]) -> Entry {
         Entry {
@@ -423,15 +428,10 @@ mod tests {
 
     #[test]
     fn a_picture_that_was_written_again_changes_nothing_that_was_shown() {
-        let known = IndexParts {
-            names: vec!["a.png".into(), "b.png".into()],
-            classes: vec![None; 2],
-            dim: 2,
-            vectors: vec![1.0, 0.0, 0.0, 1.0].into(),
-            stamps: Some(vec![5, 6]),
-            ..IndexParts::default()
-        };
-        let known = PictureIndex::from_parts(std::path::Path::new("x.index"), known).unwrap();
+        let place = std::path::Path::new("");
+        let known = index(place, &["a.png", "b.png"], &[], vec![1.0, 0.0, 0.0, 1.0]);
+        let known = IndexParts { stamps: Some(vec![5, 6]), ..known.parts().clone() };
+        let known = PictureIndex::from_parts(place, known).unwrap();
         let new = [entry("c.png", [2.0, 0.0]), entry("b.png", [3.0, 0.0])];
         let shown = all_shown(Some(&known), &new);
         let expected: [(&[f32], &[u64]); 3] = [

@@ -4,7 +4,8 @@
 //! Pictures that wait together go through the network together: a batch takes little longer than
 //! one of its pictures. Uploads and attention wait in queues of their own and take turns, one batch
 //! and then one map, so that an upload waits for the map being made and not for all that were asked
-//! for before it, and no crowd of uploads keeps a map waiting for ever.
+//! for before it, and no crowd of uploads keeps a map waiting for ever. By hand: `tower::buffer`
+//! has one queue, which gives no batches.
 
 use anchorhood_data::Squaring;
 use tokio::sync::{mpsc, oneshot};
@@ -142,15 +143,15 @@ fn tell(vectors: Vector, waiting: Vec<oneshot::Sender<Vector>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::block_on;
 
     #[test]
     fn those_who_wait_are_answered_together_and_each_with_its_own() {
         let (asker, queue) = inference_queue(1);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let mut batches = vec![];
         std::thread::scope(|threads| {
             let asked = threads.spawn(move || {
-                runtime.block_on(async {
+                block_on(async {
                     let one = |i: u8| asker.ask(vec![i, 0, 0]);
                     tokio::join!(one(1), one(2), one(3), one(4), one(9), asker.look(7))
                 })
@@ -208,8 +209,7 @@ mod tests {
 
     /// Asks for everything at once, the looks first, until all is answered.
     fn ask_all(asker: Asker, uploads: usize, looks: usize) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let mut asked = tokio::task::JoinSet::new();
             for i in 0..looks {
                 let asker = asker.clone();

@@ -13,6 +13,7 @@
 //! request can end the server. SECURITY.md says what is promised.
 
 #![forbid(unsafe_code)]
+#![allow(unused_qualifications, reason = "`utoipa::path` writes some")]
 
 mod api;
 mod asked;
@@ -26,6 +27,8 @@ mod cross_site;
 mod duplicates;
 mod error;
 mod filter;
+#[cfg(test)]
+mod fixtures;
 mod growing;
 mod guard;
 mod inference_queue;
@@ -36,6 +39,7 @@ mod neighbourhoods;
 mod no_links;
 mod once;
 mod open_files;
+mod openapi;
 mod originals;
 mod outliers;
 mod paced;

@@ -13,7 +13,8 @@ use axum::response::sse::{Event, KeepAlive};
 use futures_util::{Stream, stream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use crate::error::Refusal;
+use crate::error::{Refusal, Refused};
+use crate::growing::IndexingProgress;
 use crate::site::Site;
 
 /// How often the file is looked at.
@@ -25,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(crate) struct News {
     bytes: Option<u64>,
     version: u64,
-    indexed: Option<[usize; 2]>,
+    indexed: Option<IndexingProgress>,
 }
 
 /// Looks until the server stops; then every listener hears the end.
@@ -64,11 +65,18 @@ fn has_news(site: &Site) -> Result<(), Refusal> {
     }
 }
 
-/// A `changed` event, with the bytes of metrics.jsonl, whenever the file has grown (or a resumed
-/// run has shortened it), and a `renewed` event, with how often that was, whenever newer vectors
-/// are shown, or more pictures; and of an indexing an `indexing` event, with the files that are
-/// done and all of them. Each comes once at the beginning, so that a listener who was away misses
-/// nothing.
+/// Tells whenever a run has something new.
+///
+/// Server-sent events named `changed` (the data is the length of metrics.jsonl, which has grown, or
+/// was shortened when the run was resumed) and `renewed` (the data is `renewals` of /api/run: a
+/// newer checkpoint is shown, or more pictures); of a folder that is indexed also `indexing` (the
+/// data is `indexing` of /api/run). Each comes once at the beginning, so that a listener who was
+/// away misses nothing.
+#[utoipa::path(get, path = "/api/events", responses(
+    (status = 200, description = "Events.", body = String, content_type = "text/event-stream"),
+    (status = 404, response = Refused),
+    (status = 503, response = Refused),
+))]
 pub(crate) async fn events(
     State(site): State<Arc<Site>>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
@@ -118,8 +126,8 @@ impl Listener {
         }
         if heard.indexed != now.indexed {
             heard.indexed = now.indexed;
-            let [done, total] = now.indexed.unwrap_or_default();
-            return event("indexing", format!("{{\"done\":{done},\"total\":{total}}}"));
+            let told = Event::default().event("indexing");
+            return told.json_data(now.indexed.unwrap_or_default()).ok();
         }
         None
     }

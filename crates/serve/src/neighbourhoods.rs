@@ -1,17 +1,16 @@
 //! What each round of a run discovered, from the surest neighbourhoods to the hardest.
 
-use std::sync::Arc;
-
 use anchorhood_discover::Neighbourhoods;
 use anchorhood_report::RoundNeighbourhoods;
 use axum::Json;
 use axum::extract::State;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
-use crate::asked::Asked;
-use crate::error::Refusal;
-use crate::site::Site;
+use crate::api::{Answer, Shared};
+use crate::asked::{Asked, usual};
+use crate::error::{Refusal, Refused};
+use crate::site::ImageInfo;
 
 /// A round with its pictures in order.
 #[derive(Debug)]
@@ -28,25 +27,50 @@ impl Round {
 }
 
 /// Which neighbourhoods.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Which {
+    /// Which, from 1.
+    #[param(minimum = 1)]
     round: usize,
-    /// Where to begin: 0 is the surest, 1 the hardest.
+    /// Where to begin: 0 at the surest, 1 at the hardest.
     #[serde(default)]
+    #[param(default = 0, minimum = 0, maximum = 1)]
     at: f64,
-    #[serde(default = "some")]
+    /// How many.
+    #[serde(default = "usual::<24>")]
+    #[param(default = 24, maximum = 200)]
     count: usize,
 }
 
-fn some() -> usize {
-    24
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Discovered {
+    round: usize,
+    from: usize,
+    pictures: usize,
+    anchors: usize,
+    neighbourhoods: Vec<Neighbourhood>,
 }
 
-/// `GET /api/neighbourhoods`.
+#[derive(Serialize, ToSchema)]
+struct Neighbourhood {
+    picture: ImageInfo,
+    #[schema(required)]
+    entropy: Option<f64>,
+    anchor: bool,
+    neighbours: Vec<ImageInfo>,
+}
+
+/// What a round of a run discovered, by entropy.
+#[utoipa::path(get, path = "/api/neighbourhoods", params(Which), responses(
+    (status = 200, description = "Neighbourhoods.", body = Discovered),
+    (status = 400, response = Refused),
+    (status = 404, response = Refused),
+))]
 pub(crate) async fn neighbourhoods(
-    State(site): State<Arc<Site>>,
+    State(site): Shared,
     Asked(which): Asked<Which>,
-) -> Result<Json<Value>, Refusal> {
+) -> Answer<Discovered> {
     let now = site.now();
     let round = now.rounds.iter().find(|r| r.round == which.round);
     let Some(round) = round else {
@@ -61,28 +85,21 @@ pub(crate) async fn neighbourhoods(
     let count = which.count.clamp(1, 200).min(n);
     let at = if which.at.is_finite() { which.at.clamp(0.0, 1.0) } else { 0.0 };
     let from = (at * (n - count) as f64).round() as usize;
-    let hoods: Vec<Value> = round.order[from..from + count]
-        .iter()
-        .map(|i| {
-            let i = *i as usize;
-            let neighbours = found.neighbours_of(i).iter().take(6);
-            json!({
-                "picture": now.describe(i),
-                "entropy": finite(found.entropy()[i]),
-                "anchor": found.anchors()[i],
-                "neighbours": neighbours.map(|j| now.describe(*j as usize)).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    Ok(Json(json!({
-        "round": round.round,
-        "from": from,
-        "pictures": n,
-        "anchors": found.anchor_count(),
-        "neighbourhoods": hoods,
-    })))
-}
-
-fn finite(value: f32) -> Option<f32> {
-    value.is_finite().then_some(value)
+    let described = |i: &u32| {
+        let i = *i as usize;
+        let neighbours = found.neighbours_of(i).iter().take(6);
+        Neighbourhood {
+            picture: now.describe(i),
+            entropy: Some(found.entropy()[i].into()).filter(|e: &f64| e.is_finite()),
+            anchor: found.anchors()[i],
+            neighbours: neighbours.map(|j| now.describe(*j as usize)).collect(),
+        }
+    };
+    Ok(Json(Discovered {
+        round: round.round,
+        from,
+        pictures: n,
+        anchors: found.anchor_count(),
+        neighbourhoods: round.order[from..from + count].iter().map(described).collect(),
+    }))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use crate::api::{blocking, inside};
+use crate::api::{in_turn, inside};
 use crate::error::Refusal;
 use crate::site::{Contents, Site};
 
@@ -14,25 +14,19 @@ use crate::site::{Contents, Site};
 pub(crate) async fn once<'a, T: Send + Sync + 'static>(
     site: &Arc<Site>,
     now: &'a Arc<Contents>,
-    cell: impl Fn(&Contents) -> &OnceCell<T> + Send + Sync + 'static,
+    cell: impl Fn(&Contents) -> &OnceCell<T> + Copy + Send + Sync + 'static,
     make: impl Fn(&Contents) -> Result<T, Refusal> + Send + Sync + 'static,
 ) -> Result<&'a T, Refusal> {
     if cell(now).get().is_none() {
         let (asked, site) = (now.clone(), site.clone());
         let making = tokio::spawn(async move {
             let make_it = async || {
-                let (shown, turn) = (asked.clone(), site.turn_to_compute().await?);
-                blocking(turn, move || make(&shown)).await?
+                let shown = asked.clone();
+                in_turn(&site.computing, move || make(&shown)).await?
             };
-            let made = cell(&asked).get_or_try_init(make_it).await;
-            made.map(drop).map(|()| cell)
+            cell(&asked).get_or_try_init(make_it).await.map(drop)
         });
-        let cell = making.await.map_err(inside)??;
-        return cell(now).get().ok_or_else(nothing);
+        making.await.map_err(inside)??;
     }
-    cell(now).get().ok_or_else(nothing)
-}
-
-fn nothing() -> Refusal {
-    Refusal::failed("it was not computed")
+    cell(now).get().ok_or_else(|| Refusal::failed("it was not computed"))
 }

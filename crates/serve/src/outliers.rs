@@ -8,15 +8,16 @@ use anchorhood_engine::Device;
 use anchorhood_search::PictureIndex;
 use axum::Json;
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::api::{Answer, MOST_LISTED, Shared, blocking};
+use crate::api::{Answer, Shared, in_turn};
 use crate::asked::{Asked, Portion};
-use crate::error::Refusal;
+use crate::error::{Refusal, Refused};
 use crate::filter::Filter;
 use crate::once::once;
 use crate::sample::{evenly, most_compared, rows_of};
-use crate::site::{Contents, threads};
+use crate::site::{Contents, ImageInfo, threads};
 
 /// Nearest of each picture that tell how unlike the others it is; the command's own number, too.
 const K: usize = 10;
@@ -27,9 +28,8 @@ pub(crate) struct Outliers(Vec<(usize, f32)>);
 
 impl Outliers {
     fn of(index: &PictureIndex) -> Result<Outliers, Refusal> {
-        let failed = |e: &dyn std::fmt::Display| Refusal::failed(e.to_string());
         let dim = index.parts().dim;
-        let vectors = index.vectors().map_err(|e| failed(&e))?;
+        let vectors = index.vectors().map_err(Refusal::failed)?;
         let chosen = evenly(index.len(), most_compared(dim));
         let scores = match chosen.len() {
             // One alone is like itself.
@@ -37,7 +37,7 @@ impl Outliers {
             _ => {
                 let rows = rows_of(vectors, dim, &chosen);
                 let scores = outlier_scores(&Device::cpu(threads()), &rows, dim, K, &|_| {});
-                scores.map_err(|e| failed(&e))?
+                scores.map_err(Refusal::failed)?
             }
         };
         let mut ranked: Vec<(usize, f32)> = chosen.into_iter().zip(scores).collect();
@@ -46,28 +46,44 @@ impl Outliers {
     }
 }
 
-/// `GET /api/outliers`: pictures with the least like them first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct OutlierList {
+    pictures: Vec<Outlier>,
+    /// How many there are in all.
+    of: usize,
+    /// Pictures that were compared: all, or some evenly taken.
+    compared: usize,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Outlier {
+    #[serde(flatten)]
+    image: ImageInfo,
+    /// 1 less the mean similarity to the ten nearest.
+    score: f64,
+}
+
+/// Pictures with the least like them first. Computed when first asked for, once; the answer waits
+/// for it.
+#[utoipa::path(get, path = "/api/outliers", params(Portion, Filter), responses(
+    (status = 200, description = "Pictures with their scores.", body = OutlierList),
+    (status = 400, response = Refused),
+))]
 pub(crate) async fn outliers(
     State(site): Shared,
     Asked(part): Asked<Portion>,
     Asked(filter): Asked<Filter>,
-) -> Answer {
+) -> Answer<OutlierList> {
     let now = site.now();
     let make = |now: &Contents| Outliers::of(&now.shelf.index);
     once(&site, &now, |now| &now.outliers, make).await?;
-    let turn = site.turn_to_search().await?;
-    blocking(turn, move || {
+    in_turn(&site.searching, move || {
         let ranked = now.outliers.get().map_or(&[][..], |o| &o.0);
-        let index = &now.shelf.index;
-        let passing = ranked.iter().filter(|(i, _)| filter.passes(index, *i));
-        let passing: Vec<_> = passing.collect();
-        let shown = passing.iter().skip(part.from);
-        let shown: Vec<Value> = shown
-            .take(part.count.min(MOST_LISTED))
-            .map(|(i, score)| now.describe_with(*i, json!({ "score": score })))
-            .collect();
+        let passing = filter.passing(&now.shelf.index, ranked);
         let (of, compared) = (passing.len(), ranked.len());
-        Json(json!({ "pictures": shown, "of": of, "compared": compared }))
+        let told =
+            |(i, score): &(usize, f32)| Outlier { image: now.describe(*i), score: (*score).into() };
+        Json(OutlierList { pictures: part.of(passing).map(told).collect(), of, compared })
     })
     .await
 }
@@ -76,22 +92,13 @@ pub(crate) async fn outliers(
 mod tests {
     use std::path::Path;
 
-    use anchorhood_search::IndexParts;
-
     use super::*;
+    use crate::fixtures;
 
     /// Vectors at these angles.
     fn index(angles: &[f32]) -> PictureIndex {
-        let n = angles.len();
-        let vectors: Vec<f32> = angles.iter().flat_map(|a| [a.cos(), a.sin()]).collect();
-        let parts = IndexParts {
-            names: (0..n).map(|i| format!("{i}.png")).collect(),
-            classes: vec![None; n],
-            dim: 2,
-            vectors: vectors.into(),
-            ..IndexParts::default()
-        };
-        PictureIndex::from_parts(Path::new("x.index"), parts).unwrap()
+        let vectors = angles.iter().flat_map(|a| [a.cos(), a.sin()]).collect();
+        fixtures::index(Path::new(""), angles, &[], vectors)
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //! within [`PATIENCE`] although there are more, the connection ends. Without this, somebody who
 //! asks for a large picture and does not read would hold a connection for ever. One that has
 //! nothing to be sent, as a stream of events without news, is not hurried.
+//!
+//! By hand: hyper sets no time for writing, and `tokio-io-timeout` begins anew with every byte that
+//! is taken.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -103,6 +106,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::block_on;
     use tokio::net::{TcpListener, TcpStream};
 
     const SHORT: Duration = Duration::from_millis(200);
@@ -120,14 +124,9 @@ mod tests {
         std::future::poll_fn(|cx| Pin::new(&mut *to).poll_write(cx, &bytes)).await
     }
 
-    fn run(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.unwrap().block_on(test);
-    }
-
     #[test]
     fn who_does_not_read_is_left() {
-        run(async {
+        block_on(async {
             let (mut server, _deaf) = connection().await;
             let begun = std::time::Instant::now();
             let ended = loop {
@@ -142,7 +141,7 @@ mod tests {
 
     #[test]
     fn who_reads_slowly_is_not() {
-        run(async {
+        block_on(async {
             let (mut server, client) = connection().await;
             let reading = async {
                 let mut into = vec![0; 1 << 20];

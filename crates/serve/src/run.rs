@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use anchorhood_data::Split;
 use anchorhood_engine::Device;
-use anchorhood_report::{Embedding, RoundNeighbourhoods, RunRecord};
+use anchorhood_evaluate::Rows;
+use anchorhood_report::{RoundNeighbourhoods, RunRecord};
 use anchorhood_search::Model;
 use anchorhood_train::{RunConfig, checkpoint_path, model_path};
 
@@ -69,14 +70,14 @@ impl WatchedRun {
         let shelf = Catalog::of_run(
             record.name,
             self.train.clone(),
-            &memory.vectors,
+            &memory.values,
             memory.dim,
             model.fingerprint().into(),
         )?;
         let look = LookFrom {
             dim: memory.dim,
             pictures: self.train.pictures.clone(),
-            memory: memory.vectors,
+            memory: memory.values,
             temperature: self.temperature,
         };
         let found = record.rounds.last().map(|r| r.found.clone());
@@ -88,9 +89,9 @@ impl WatchedRun {
     }
 
     /// What a model makes of the pictures now, for a run whose method remembers none.
-    fn embedded(&self, model: &Model) -> Result<Embedding, ServeError> {
+    fn embedded(&self, model: &Model) -> Result<Rows, ServeError> {
         let vectors = model.embed(&self.device, &self.train.pictures)?;
-        Ok(Embedding { dim: vectors.dim(), vectors: vectors.values().to_vec() })
+        Ok(Rows::new(vectors.values().to_vec(), vectors.dim()))
     }
 
     /// Shows every newer checkpoint until the other side of `end` is gone. One that cannot be read

@@ -11,21 +11,20 @@ use axum::routing::get;
 use axum::{Router, middleware};
 use socket2::{Domain, Socket, Type};
 use tokio::sync::{Semaphore, watch};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::budget::Budget;
-use crate::clusters::{cluster, clusters};
 use crate::connections::Limits;
-use crate::duplicates::duplicates;
 use crate::error::Refusal;
-use crate::filter::filters;
 use crate::growing::Indexing;
 use crate::live::News;
-use crate::neighbourhoods::neighbourhoods;
 use crate::open_files::room_for;
-use crate::outliers::outliers;
 use crate::session::Session;
 use crate::site::{Contents, Site, threads};
-use crate::{Asker, Catalog, Renewer, ServeError, api, connections, guard, live, upload};
+use crate::{Asker, Catalog, Renewer, ServeError};
+use crate::{api, clusters, connections, duplicates, filter, guard, live, neighbourhoods, openapi};
+use crate::{outliers, upload};
 
 /// How long requests may go on after the server was told to stop.
 const LAST_WORDS: Duration = Duration::from_secs(3);
@@ -237,7 +236,29 @@ fn listen(host: IpAddr, port: u16) -> Result<TcpListener, ServeError> {
     })
 }
 
-pub(crate) fn router(site: Arc<Site>) -> Router {
+/// All that is under /api, and its description: nothing there goes without.
+pub(crate) fn described() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::with_openapi(openapi::about())
+        .routes(routes!(openapi::document))
+        .routes(routes!(api::run))
+        .routes(routes!(api::pictures))
+        .routes(routes!(api::picture))
+        .routes(routes!(api::small))
+        .routes(routes!(api::large))
+        .routes(routes!(api::attention))
+        .routes(routes!(api::search_by_id, upload::search_by_upload))
+        .routes(routes!(neighbourhoods::neighbourhoods))
+        .routes(routes!(filter::filters))
+        .routes(routes!(clusters::clusters))
+        .routes(routes!(clusters::cluster))
+        .routes(routes!(duplicates::duplicates))
+        .routes(routes!(outliers::outliers))
+        .routes(routes!(api::map))
+        .routes(routes!(api::curves))
+        .routes(routes!(live::events))
+}
+
+fn router(site: Arc<Site>) -> Router {
     let text = |kind: &'static str, body: &'static str| {
         get(move || async move {
             ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], body)
@@ -252,23 +273,7 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .route("/selection.js", text("text/javascript", include_str!("page/selection.js")))
         .route("/lightbox.js", text("text/javascript", include_str!("page/lightbox.js")))
         .route("/views.js", text("text/javascript", include_str!("page/views.js")))
-        .route("/api/openapi.json", text("application/json", include_str!("openapi.json")))
-        .route("/api/run", get(api::run))
-        .route("/api/pictures", get(api::pictures))
-        .route("/api/picture/{id}", get(api::picture))
-        .route("/api/picture/{id}/small", get(api::small))
-        .route("/api/picture/{id}/large", get(api::large))
-        .route("/api/picture/{id}/attention", get(api::attention))
-        .route("/api/search", get(api::search_by_id).post(upload::search_by_upload))
-        .route("/api/neighbourhoods", get(neighbourhoods))
-        .route("/api/filters", get(filters))
-        .route("/api/clusters", get(clusters))
-        .route("/api/clusters/{cluster}", get(cluster))
-        .route("/api/duplicates", get(duplicates))
-        .route("/api/outliers", get(outliers))
-        .route("/api/map", get(api::map))
-        .route("/api/curves", get(api::curves))
-        .route("/api/events", get(live::events))
+        .merge(described().split_for_parts().0)
         .fallback(|| async {
             Refusal::missing(
                 "there is nothing here; / is the page, /api/openapi.json lists the rest",

@@ -1,14 +1,16 @@
 //! Everything a request may ask about. What is shown can be replaced whole while requests go on:
 //! each takes what is there when it begins, and keeps it to its end.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use anchorhood_evaluate::Layout;
 use anchorhood_report::RoundNeighbourhoods;
-use serde_json::{Value, json};
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
+use serde::Serialize;
+use tokio::sync::{OnceCell, Semaphore, watch};
+use utoipa::ToSchema;
 
 use crate::budget::Budget;
 use crate::clusters::{DIVISIONS, Division};
@@ -46,9 +48,7 @@ impl Contents {
     pub fn new(shelf: Catalog, rounds: Vec<RoundNeighbourhoods>, version: u64) -> Contents {
         let n = shelf.len();
         let fits = |f: &RoundNeighbourhoods| f.found.len() == n;
-        let mut classes: Vec<&String> = shelf.index.parts().classes.iter().flatten().collect();
-        classes.sort_unstable();
-        classes.dedup();
+        let classes: BTreeSet<&String> = shelf.index.parts().classes.iter().flatten().collect();
         Contents {
             classes: classes.into_iter().cloned().collect(),
             rounds: rounds.into_iter().filter(fits).map(Round::new).collect(),
@@ -62,24 +62,34 @@ impl Contents {
         }
     }
 
-    /// A picture in words.
-    pub fn describe(&self, i: usize) -> Value {
-        json!({ "id": i, "name": self.shelf.index.name(i), "label": self.shelf.index.parts().classes[i] })
-    }
-
-    /// The same, with more that is known of it.
-    pub fn describe_with(&self, i: usize, mut more: Value) -> Value {
-        let mut told = self.describe(i);
-        if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object_mut()) {
-            told.append(more);
-        }
-        told
+    /// An image in words.
+    pub fn describe(&self, i: usize) -> ImageInfo {
+        let index = &self.shelf.index;
+        ImageInfo { id: i, name: index.name(i).into(), label: index.parts().classes[i].clone() }
     }
 
     /// With how similar it is to what was asked for.
-    pub fn describe_similar(&self, i: usize, similarity: f32) -> Value {
-        self.describe_with(i, json!({ "similarity": similarity }))
+    pub fn describe_similar(&self, i: usize, similarity: f32) -> Neighbour {
+        Neighbour { image: self.describe(i), similarity: similarity.into() }
     }
+}
+
+// What an image is called.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ImageInfo {
+    pub id: usize,
+    pub name: String,
+    #[schema(required)]
+    pub label: Option<String>,
+}
+
+/// An image beside another, or near the centre of its cluster.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Neighbour {
+    #[serde(flatten)]
+    image: ImageInfo,
+    /// The cosine: 1 for the same picture.
+    similarity: f64,
 }
 
 /// What is shown, and what holds for all requests.
@@ -120,26 +130,6 @@ impl Site {
         current(&self.contents)
     }
 
-    /// Leave to decode a picture, until it is dropped; whoever came first is first.
-    pub async fn turn_to_decode(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        turn(&self.decoding).await
-    }
-
-    /// Leave to search, likewise.
-    pub async fn turn_to_search(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        turn(&self.searching).await
-    }
-
-    /// Leave to compute what is kept for all, likewise.
-    pub async fn turn_to_compute(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        turn(&self.computing).await
-    }
-
-    /// Leave to read a file or to draw, likewise.
-    pub async fn turn_to_read(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        turn(&self.reading).await
-    }
-
     pub fn run_folder(&self) -> Result<&PathBuf, Refusal> {
         let none = || {
             Refusal::missing("an index has neither curves nor attention; serve a run to see them")
@@ -151,11 +141,6 @@ impl Site {
 /// Threads that the machine has for us.
 pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
-}
-
-async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
-    let turn = turns.clone().acquire_owned().await;
-    turn.map_err(|_| Refusal::failed("the server is stopping"))
 }
 
 fn current(contents: &RwLock<Arc<Contents>>) -> Arc<Contents> {

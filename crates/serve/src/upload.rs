@@ -9,14 +9,14 @@ use axum::body::{Body, BodyDataStream, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use futures_util::StreamExt;
-use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::api::{self, Answer, Shared, blocking, nearest, told};
+use crate::api::{Answer, Nearest, SearchResult, Shared, in_turn, nearest, told};
 use crate::asked::Asked;
 use crate::budget::Pieces;
-use crate::error::Refusal;
+use crate::error::{Refusal, Refused};
 use crate::filter::Filter;
+use crate::openapi::Binary;
 use crate::site::Site;
 
 /// For so long, and up to so many times the greatest upload, the rest of one that was refused is
@@ -26,21 +26,31 @@ const PATIENCE: usize = 8;
 /// An upload of which nothing more has come for so long is given up.
 const STILL: Duration = Duration::from_secs(20);
 
-/// How many.
-#[derive(Debug, Deserialize)]
-pub(crate) struct HowMany {
-    #[serde(default = "api::some")]
-    k: usize,
-}
-
-/// `POST /api/search`: the neighbours of a picture that is sent as the body.
+/// The neighbours of a picture that is sent.
+#[utoipa::path(post, path = "/api/search", params(Nearest, Filter),
+    request_body(
+        content = inline(Binary),
+        content_type = "application/octet-stream",
+        description = "The bytes of a JPEG, PNG, WebP, BMP or GIF file, as they are.",
+    ),
+    responses(
+        (status = 200, description = "Most similar first.", body = SearchResult),
+        (status = 400, response = Refused),
+        (status = 403, response = Refused),
+        (status = 408, response = Refused),
+        (status = 413, response = Refused),
+        (status = 415, response = Refused),
+        (status = 501, response = Refused),
+        (status = 503, response = Refused),
+    )
+)]
 pub(crate) async fn search_by_upload(
     State(site): Shared,
-    Asked(query): Asked<HowMany>,
+    Asked(nearby): Asked<Nearest>,
     Asked(filter): Asked<Filter>,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
+) -> Answer<SearchResult> {
     let begun = Instant::now();
     let asker = site.asker.as_ref().ok_or_else(without_model)?;
     let mut parts = body.into_data_stream();
@@ -59,9 +69,8 @@ pub(crate) async fn search_by_upload(
         }
     };
     let (most, by) = (site.most_pixels, asker.squaring());
-    let turn = site.turn_to_decode().await?;
     // Only those whose turn it is are in one.
-    let square = blocking(turn, move || {
+    let square = in_turn(&site.decoding, move || {
         let (bytes, held) = pieces.joined();
         decoded(&bytes, most, by).map(|square| (square, held))
     });
@@ -73,12 +82,11 @@ pub(crate) async fn search_by_upload(
     held.hold(square.len()).await?;
     let vector = asker.ask(square).await.map_err(Refusal::failed)?;
     drop(held);
-    let k = query.k.clamp(1, api::MOST_NEIGHBOURS);
+    let k = nearby.count();
     let now = site.now();
     let asked = now.clone();
-    let turn = site.turn_to_search().await?;
-    let hits = blocking(turn, move || nearest(&asked, &vector, k, &filter)).await?;
-    let hits = hits.map_err(|e| Refusal::failed(e.to_string()))?;
+    let hits = in_turn(&site.searching, move || nearest(&asked, &vector, k, &filter)).await?;
+    let hits = hits.map_err(Refusal::failed)?;
     Ok(told(&now, None, hits, begun))
 }
 

@@ -1,12 +1,14 @@
 //! Many who listen to a run's news take no threads. Alone in its program, whose threads it counts.
 
+mod common;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::time::Duration;
 
-use anchorhood_search::{IndexParts, PictureIndex};
-use anchorhood_serve::{Catalog, ServeOptions, Server, Stop};
+use anchorhood_serve::ServeOptions;
+
+use common::{catalog, visited};
 
 /// Both ends of each are open files of this program, of which some systems allow a thousand.
 const LISTENERS: usize = 300;
@@ -26,46 +28,33 @@ fn listeners_take_no_threads() {
     let run = tempfile::tempdir().unwrap();
     let metrics = run.path().join("metrics.jsonl");
     std::fs::write(&metrics, "{}\n").unwrap();
-    let parts = IndexParts {
-        names: vec!["a.png".into()],
-        classes: vec![None],
-        dim: 2,
-        vectors: vec![1.0, 0.0].into(),
-        ..IndexParts::default()
-    };
-    let index = PictureIndex::from_parts(Path::new("streams.index"), parts).unwrap();
-    let shelf = Catalog::of_index("streams".into(), index, None).unwrap();
-    let options =
-        ServeOptions { port: 0, most_connections: 2 * LISTENERS, ..ServeOptions::default() };
-    let (stop, folder) = (Stop::default(), Some(run.path().to_path_buf()));
-    let server = Server::bind(&options, shelf, vec![], folder, None, stop.clone()).unwrap();
-    let address = server.address();
-    let serving = std::thread::spawn(|| server.run());
-    let listen = || {
-        let mut stream = TcpStream::connect(address).unwrap();
-        let wait = Some(Duration::from_secs(20));
-        stream.set_read_timeout(wait).unwrap();
-        let ask = b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
-        stream.write_all(ask).unwrap();
-        stream
-    };
-    let all: Vec<TcpStream> = (0..LISTENERS).map(|_| listen()).collect();
-    for stream in &all {
-        heard(stream, "event: renewed");
-    }
-    // Half of the connections may listen; the next one is told to come again.
-    heard(&listen(), "HTTP/1.1 503");
-    // A few looks later.
-    std::thread::sleep(Duration::from_millis(1500));
-    let more = threads().unwrap() - before;
-    assert!(more < 40, "{more} threads more");
-    // Everybody hears what is new.
-    std::fs::write(&metrics, "{}\n{}\n").unwrap();
-    for stream in &all {
-        heard(stream, "data: 6");
-    }
-    stop.now();
-    serving.join().unwrap().unwrap();
+    let shelf = catalog(run.path(), vec!["a.png".into()], vec![], vec![1.0, 0.0]);
+    let options = ServeOptions { most_connections: 2 * LISTENERS, ..ServeOptions::default() };
+    visited(options, shelf, Some(run.path()), None, |address| {
+        let listen = || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let wait = Some(Duration::from_secs(20));
+            stream.set_read_timeout(wait).unwrap();
+            let ask = b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+            stream.write_all(ask).unwrap();
+            stream
+        };
+        let all: Vec<TcpStream> = (0..LISTENERS).map(|_| listen()).collect();
+        for stream in &all {
+            heard(stream, "event: renewed");
+        }
+        // Half of the connections may listen; the next one is told to come again.
+        heard(&listen(), "HTTP/1.1 503");
+        // A few looks later.
+        std::thread::sleep(Duration::from_millis(1500));
+        let more = threads().unwrap() - before;
+        assert!(more < 40, "{more} threads more");
+        // Everybody hears what is new.
+        std::fs::write(&metrics, "{}\n{}\n").unwrap();
+        for stream in &all {
+            heard(stream, "data: 6");
+        }
+    });
 }
 
 /// Reads until this was said.

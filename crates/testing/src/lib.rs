@@ -4,7 +4,8 @@
 //! `ANCHORHOOD_SKIPS` names a file, each such test also adds a line to it, the test's name, a tab
 //! and the reason, so that whoever runs all tests can count them. Tests that need a GPU are not
 //! skipped: they are `#[ignore = "needs an NVIDIA GPU"]`, and fail where they are asked for
-//! (`--ignored`) without one.
+//! (`--ignored`) without one. Nor are long ones: they are `#[ignore = "long: WHY"]`, in a module
+//! called `long`.
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,21 @@ pub fn skip(reason: &str) {
     if let Some(file) = std::env::var_os("ANCHORHOOD_SKIPS") {
         let counted = record(Path::new(&file), &test_name(), reason);
         counted.expect("the file that ANCHORHOOD_SKIPS names takes a line");
+    }
+}
+
+/// Copies a folder of fixtures, with all that is in it, to where a test may damage it.
+///
+/// Panics where that fails.
+pub fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a new folder");
+    for entry in std::fs::read_dir(from).expect("a folder of fixtures") {
+        let from = entry.expect("an entry of it").path();
+        let to = to.join(from.file_name().expect("a name"));
+        match from.is_dir() {
+            true => copy_folder(&from, &to),
+            false => drop(std::fs::copy(&from, &to).expect("a file of it")),
+        }
     }
 }
 
@@ -65,6 +81,11 @@ pub fn mpirun(ranks: usize) -> Option<Command> {
     Some(mpirun)
 }
 
+/// The arguments by which a binary of tests runs one of them alone, ignored or not.
+pub fn only(test: &str) -> [&str; 6] {
+    [test, "--exact", "--include-ignored", "--nocapture", "--test-threads", "1"]
+}
+
 /// Runs a test of this binary as so many processes, each of which finds itself to be one of
 /// several; skips where there is no `mpirun`. Panics with what they said where one of them fails.
 pub fn as_ranks(ranks: usize, test: &str) {
@@ -72,11 +93,7 @@ pub fn as_ranks(ranks: usize, test: &str) {
         return;
     };
     let binary = std::env::current_exe().expect("a test has a binary");
-    let ended = mpirun
-        .arg(binary)
-        .args([test, "--exact", "--nocapture", "--test-threads", "1"])
-        .output()
-        .expect("mpirun can be started");
+    let ended = mpirun.arg(binary).args(only(test)).output().expect("mpirun can be started");
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (said(&ended.stdout), said(&ended.stderr));
     assert!(ended.status.success(), "{ranks} ranks: {out}\n{err}");

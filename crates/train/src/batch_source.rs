@@ -2,6 +2,7 @@
 //! loader of the host.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use anchorhood_data::augment::kernel::{self, AugmentKernel};
 use anchorhood_data::{Feed, Loader, Pictures};
@@ -30,6 +31,14 @@ pub(crate) struct PictureBatches {
     /// Of the data loader.
     pub(crate) threads: usize,
     pub(crate) placement: Placement,
+}
+
+/// Augmented batches of images for [`Device::batches`](anchorhood_engine::Device::batches), made by
+/// the device where it can, or by a data loader of so many threads: for a training loop of one's
+/// own.
+pub fn image_batches(feed: Feed, threads: usize) -> Arc<dyn BatchMaker> {
+    let part = 0..feed.batch;
+    Arc::new(PictureBatches { feed, part, threads, placement: Placement::Any })
 }
 
 impl BatchMaker for PictureBatches {
@@ -74,10 +83,7 @@ impl BatchMaker for PictureBatches {
             channels: form.channels as u32,
             bf16: form.bf16,
             ring: form.ring as u32,
-            slot: match feed.pictures.items_are_slots() {
-                true => feed.pictures.item_len() as u32,
-                false => 0,
-            },
+            slot: if feed.pictures.items_are_slots() { feed.pictures.item_len() as u32 } else { 0 },
             seed: feed.seed,
             mean: feed.mean,
             std: feed.std,

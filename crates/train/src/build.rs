@@ -2,13 +2,12 @@
 //! learns from labels, labels; and from a checkpoint's judged layer to the graph that every use of
 //! it runs.
 
-use anchorhood_data::Dataset;
+use anchorhood_data::{Dataset, Labels};
 use anchorhood_engine::{Device, Error, Graph, NodeId, Op};
 use anchorhood_methods::{
-    Anchorhood, AnchorhoodSettings, And, BiGan, Byol, ByolSettings, Counting, DeepCluster, Jigsaw,
-    MemorySettings, Method, Nat, NnClr, NnClrSettings, Setup, SimClr, SimClrSettings, SimSiam,
-    SimSiamSettings, SplitBrain, Supervised, colour, colour_memory_bytes, context,
-    context_memory_bytes, instance,
+    Anchorhood, AnchorhoodSettings, And, BiGan, Byol, COLOUR, CONTEXT, Counting, DeepCluster,
+    JIGSAW, Jigsaw, MemorySettings, Method, Nat, NnClr, SPLIT_BRAIN, Setup, SiameseSettings,
+    SimClr, SimSiam, SplitBrain, Supervised, instance,
 };
 
 use crate::room::check_room_of;
@@ -24,30 +23,17 @@ pub fn build_method(
     config: &RunConfig,
     data: &Dataset,
 ) -> Result<Box<dyn Method>, TrainError> {
-    match config.method.name.kind() {
-        MethodKind::Memory | MethodKind::Views | MethodKind::Targets | MethodKind::Guessing => {
-            build_unlabelled(device, config, &TrainingSet::of(data))
-        }
-        MethodKind::Supervised => {
-            let set = TrainingSet::of(data);
-            check_pictures(config, &set)?;
-            check_shares(device, config, &set)?;
-            let graph = embedding_graph(config, set.pictures.height())?;
-            let labels = data.train.labels.as_ref();
-            let labels = labels.ok_or_else(|| TrainError::NoLabels { data: data.name.clone() })?;
-            check_room_of(device, config, &set, &graph)?;
-            let labels: Vec<u32> = (0..set.pictures.len()).map(|i| labels.get(i)).collect();
-            let setup = config.setup(device, &graph, &set);
-            Ok(Box::new(Supervised::new(setup, &labels)?))
-        }
-    }
+    let labels = data.train.labels.as_ref();
+    let labels = labels.filter(|_| config.method.name == MethodChoice::Supervised);
+    build(device, config, &TrainingSet::of(data), labels)
 }
 
-/// The same for methods that learn without labels.
-pub fn build_unlabelled(
+/// The same; labels are for supervision alone.
+pub(crate) fn build(
     device: &Device,
     config: &RunConfig,
     set: &TrainingSet,
+    labels: Option<&Labels>,
 ) -> Result<Box<dyn Method>, TrainError> {
     check_pictures(config, set)?;
     check_shares(device, config, set)?;
@@ -59,20 +45,23 @@ pub fn build_unlabelled(
         MethodChoice::And => Box::new(And::new(setup, config.memory())?),
         MethodChoice::Instance => Box::new(instance(setup, config.memory())?),
         MethodChoice::Anchorhood => Box::new(Anchorhood::new(setup, config.anchorhood())?),
-        MethodChoice::SimClr => Box::new(SimClr::new(setup, m.simclr())?),
-        MethodChoice::SimSiam => Box::new(SimSiam::new(setup, m.simsiam())?),
-        MethodChoice::Byol => Box::new(Byol::new(setup, m.byol())?),
-        MethodChoice::NnClr => Box::new(NnClr::new(setup, m.nnclr())?),
+        MethodChoice::SimClr => Box::new(SimClr::new(setup, m.siamese())?),
+        MethodChoice::SimSiam => Box::new(SimSiam::new(setup, m.siamese())?),
+        MethodChoice::Byol => Box::new(Byol::new(setup, m.siamese())?),
+        MethodChoice::NnClr => Box::new(NnClr::new(setup, m.siamese())?),
         MethodChoice::DeepCluster => Box::new(DeepCluster::new(setup, m.clusters)?),
-        MethodChoice::SplitBrain => Box::new(SplitBrain::new(setup)?),
+        MethodChoice::SplitBrain => Box::new(SplitBrain::new(setup, SPLIT_BRAIN)?),
         MethodChoice::Nat => Box::new(Nat::new(setup)?),
         MethodChoice::Counting => Box::new(Counting::new(setup)?),
-        MethodChoice::Colour => Box::new(colour(setup)?),
-        MethodChoice::Jigsaw => Box::new(Jigsaw::new(setup, projector.width)?),
-        MethodChoice::Context => Box::new(context(setup, projector.width)?),
+        MethodChoice::Colour => Box::new(SplitBrain::new(setup, COLOUR)?),
+        MethodChoice::Jigsaw => Box::new(Jigsaw::new(setup, JIGSAW, projector.width)?),
+        MethodChoice::Context => Box::new(Jigsaw::new(setup, CONTEXT, projector.width)?),
         MethodChoice::BiGan => Box::new(BiGan::new(setup, projector.features, projector.width)?),
         MethodChoice::Supervised => {
-            return Err(TrainError::NoLabels { data: set.name.clone() });
+            let none = || TrainError::NoLabels { data: set.name.clone() };
+            let labels = labels.ok_or_else(none)?;
+            let labels: Vec<u32> = (0..set.pictures.len()).map(|i| labels.get(i)).collect();
+            Box::new(Supervised::new(setup, &labels)?)
         }
     })
 }
@@ -93,17 +82,19 @@ pub(crate) fn memory_bytes(config: &RunConfig, setup: &Setup) -> Result<(usize, 
         MethodChoice::Anchorhood => {
             (config.anchorhood().memory_bytes(setup)?, remembered(m.projector_features))
         }
-        MethodChoice::SimClr => (m.simclr().memory_bytes(setup)?, 0),
-        MethodChoice::SimSiam => (m.simsiam().memory_bytes(setup)?, 0),
-        MethodChoice::Byol => (m.byol().memory_bytes(setup)?, 0),
-        MethodChoice::NnClr => (m.nnclr().memory_bytes(setup)?, 4 * m.projector_features),
+        MethodChoice::SimClr => (SimClr::memory_bytes(setup, &m.siamese())?, 0),
+        MethodChoice::SimSiam => (SimSiam::memory_bytes(setup, &m.siamese())?, 0),
+        MethodChoice::Byol => (Byol::memory_bytes(setup, &m.siamese())?, 0),
+        MethodChoice::NnClr => {
+            (NnClr::memory_bytes(setup, &m.siamese())?, 4 * m.projector_features)
+        }
         MethodChoice::DeepCluster => (DeepCluster::memory_bytes(setup, m.clusters)?, all_features),
         MethodChoice::Nat => (encoder()?, all_features),
         MethodChoice::Counting => (Counting::memory_bytes(setup)?, 0),
-        MethodChoice::SplitBrain => (SplitBrain::memory_bytes(setup)?, 0),
-        MethodChoice::Colour => (colour_memory_bytes(setup)?, 0),
-        MethodChoice::Jigsaw => (Jigsaw::memory_bytes(setup, m.projector_width)?, 0),
-        MethodChoice::Context => (context_memory_bytes(setup, m.projector_width)?, 0),
+        MethodChoice::SplitBrain => (SplitBrain::memory_bytes(setup, SPLIT_BRAIN)?, 0),
+        MethodChoice::Colour => (SplitBrain::memory_bytes(setup, COLOUR)?, 0),
+        MethodChoice::Jigsaw => (Jigsaw::memory_bytes(setup, JIGSAW, m.projector_width)?, 0),
+        MethodChoice::Context => (Jigsaw::memory_bytes(setup, CONTEXT, m.projector_width)?, 0),
         MethodChoice::BiGan => {
             let (latents, hidden) = (m.projector_features, m.projector_width);
             (BiGan::memory_bytes(setup, latents, hidden)?, 0)
@@ -146,38 +137,14 @@ pub fn judged_graph(whole: &Graph, layer: &str) -> Result<Graph, Error> {
 }
 
 impl MethodConfig {
-    fn simclr(&self) -> SimClrSettings {
-        SimClrSettings {
-            passes: self.passes(),
-            temperature: self.temperature as f32,
-            projector: self.projector(),
-        }
-    }
-
-    fn simsiam(&self) -> SimSiamSettings {
-        SimSiamSettings {
-            passes: self.passes(),
-            projector: self.projector(),
-            predictor: self.predictor(),
-        }
-    }
-
-    fn byol(&self) -> ByolSettings {
-        ByolSettings {
+    fn siamese(&self) -> SiameseSettings {
+        SiameseSettings {
             passes: self.passes(),
             views_differ: self.views_differ,
-            momentum: self.momentum,
-            projector: self.projector(),
-            predictor: self.predictor(),
-        }
-    }
-
-    fn nnclr(&self) -> NnClrSettings {
-        NnClrSettings {
-            passes: self.passes(),
             temperature: self.temperature as f32,
             projector: self.projector(),
             predictor: self.predictor(),
+            momentum: self.momentum,
         }
     }
 }
@@ -212,14 +179,12 @@ impl RunConfig {
     fn anchorhood(&self) -> AnchorhoodSettings {
         let m = &self.method;
         AnchorhoodSettings {
-            passes: m.passes(),
-            temperature: m.temperature as f32,
-            projector: m.projector(),
-            predictor: m.predictor.then_some(m.predictor()),
+            siamese: m.siamese(),
+            predictor: m.predictor,
             memory: self.memory(),
             memory_weight: m.memory_weight as f32,
+            momentum_rows: m.momentum_rows,
             whiten: m.whiten,
-            momentum: m.momentum_rows.then_some(m.momentum),
         }
     }
 
@@ -229,13 +194,13 @@ impl RunConfig {
             temperature: d.temperature as f32,
             rate: d.memory_rate as f32,
             neighbours: d.neighbours,
-            curriculum: d.curriculum.into(),
+            curriculum: d.curriculum,
             begin: d.begin,
             recompute: d.discover_from == FeatureSource::Recomputed,
             each: d.each,
             fill: d.fill,
             loss_rows: d.loss_rows.sampled(),
-            by: d.by.into(),
+            by: d.by,
         }
     }
 

@@ -128,9 +128,10 @@ impl Encoder {
     /// The layer that embeds: the result, or, where the last layer's weights were not in the file
     /// and say nothing, what it would have been given.
     pub fn embedding_layer(&self, graph: &Graph) -> Result<NodeId, TrainError> {
-        Ok(match self.lacks_fc(graph) {
-            true => graph.node(graph.find("fc")?).inputs[0],
-            false => graph.output_node(),
+        Ok(if self.lacks_fc(graph) {
+            graph.node(graph.find("fc")?).inputs[0]
+        } else {
+            graph.output_node()
         })
     }
 
@@ -152,9 +153,10 @@ impl Encoder {
         match &self.source {
             EncoderSource::Checkpoint(c) => {
                 let position = c.standing.position;
-                let standing = match position.round > c.config.training.rounds {
-                    true => "trained to the end".into(),
-                    false => format!("up to {position}"),
+                let standing = if position.round > c.config.training.rounds {
+                    "trained to the end".into()
+                } else {
+                    format!("up to {position}")
                 };
                 format!("{}: {}, {standing}", self.path.display(), c.network())
             }

@@ -10,6 +10,7 @@ use crate::{CheckpointError, Position};
 
 /// An error of training.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // of fields: a variant's message says what they are
 pub enum TrainError {
     /// A setting that cannot be.
     #[error(transparent)]
@@ -19,149 +20,71 @@ pub enum TrainError {
     Data(#[from] DataError),
     /// Too few pictures to tell apart.
     #[error("{data}: {pictures} picture{} to train on; telling pictures apart takes at least 2", if *.pictures == 1 { "" } else { "s" })]
-    TooFewPictures {
-        /// The data set.
-        data: String,
-        /// How many there are.
-        pictures: usize,
-    },
+    TooFewPictures { data: String, pictures: usize },
     /// More neighbours than there are other pictures.
     #[error(
         "discovery.neighbours: {k} neighbours are asked of each picture, but there are only {} others among {pictures} pictures",
         .pictures - 1
     )]
-    TooManyNeighbours {
-        /// What was asked for.
-        k: usize,
-        /// How many pictures there are.
-        pictures: usize,
-    },
-    /// More neighbours in all than are counted.
+    TooManyNeighbours { k: usize, pictures: usize },
+    /// More neighbours in all than are counted; `most` could be asked for.
     #[error(
         "discovery.neighbours: {k} neighbours of each of {pictures} pictures are 2³² or more in all, which cannot be counted"
     )]
-    NeighboursBeyondCount {
-        /// What was asked for.
-        k: usize,
-        /// How many pictures there are.
-        pictures: usize,
-        /// What could be asked for.
-        most: usize,
-    },
+    NeighboursBeyondCount { k: usize, pictures: usize, most: usize },
     /// A batch that cannot be shared out.
     #[error(
         "training.batch: a batch of {batch} pictures cannot be shared out evenly among {ranks} processes"
     )]
-    UnevenBatch {
-        /// Pictures in a batch.
-        batch: usize,
-        /// How many processes there are.
-        ranks: usize,
-    },
+    UnevenBatch { batch: usize, ranks: usize },
     /// A method for one process.
     #[error("{method} trains as one process, and there are {ranks}: {why}")]
-    NotTogether {
-        /// Which.
-        method: MethodChoice,
-        /// How many processes there are.
-        ranks: usize,
-        /// Why, a clause.
-        why: &'static str,
-    },
-    /// Processes that were not given the same.
+    NotTogether { method: MethodChoice, ranks: usize, why: &'static str },
+    /// Processes that were not given the same; `rank` is the first that has something else than rank
+    /// 0.
     #[error(
         "{what}: {first} on rank 0, {other} on rank {rank}; processes that train together must have the same"
     )]
-    Disagree {
-        /// What.
-        what: String,
-        /// What rank 0 has.
-        first: String,
-        /// The first that has something else.
-        rank: usize,
-        /// What it has.
-        other: String,
-    },
+    Disagree { what: String, first: String, rank: usize, other: String },
     /// Processes that found different checkpoints.
     #[error(
         "rank 0 would go on from {first} and rank {rank} from {other}: the run's folder must be one that all processes see"
     )]
-    OtherPosition {
-        /// The first that would go on from elsewhere.
-        rank: usize,
-        /// From where.
-        other: Position,
-        /// Where rank 0 would.
-        first: Position,
-    },
+    OtherPosition { rank: usize, other: Position, first: Position },
     /// Nothing to judge by.
     #[error(
         "{data}: no labelled pictures to judge features on; put pictures into a sub-folder per class"
     )]
-    NoLabels {
-        /// The data set.
-        data: String,
-    },
+    NoLabels { data: String },
     /// Pictures that are not square.
     #[error("{data}: pictures of {height}×{width}; networks here take square ones")]
-    NotSquare {
-        /// The data set.
-        data: String,
-        /// Rows.
-        height: usize,
-        /// Columns.
-        width: usize,
-    },
+    NotSquare { data: String, height: usize, width: usize },
     /// A new run where one is already.
     #[error("{}: a run of this name exists already", .path.display())]
-    RunExists {
-        /// Its folder.
-        path: PathBuf,
-        /// Its name.
-        name: String,
-    },
+    RunExists { path: PathBuf, name: String },
     /// A name that no run can have.
     #[error("`{name}` cannot name a run, whose name is that of a plain folder")]
-    RunName {
-        /// What was asked for.
-        name: String,
-    },
+    RunName { name: String },
     /// No run where one was named.
     #[error("{}: no run here (no config.toml); give a run's name or its folder", .path.display())]
-    NoSuchRun {
-        /// The folder.
-        path: PathBuf,
-    },
+    NoSuchRun { path: PathBuf },
     /// Another process trains this run.
     #[error("{}: another process is training this run", .path.display())]
-    Busy {
-        /// The folder.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// A run resumed with other settings.
     #[error(
         "{}: cannot be resumed with other settings: {}; leave them out, or start a new run",
         .path.display(),
         .differences.iter().map(Difference::to_string).collect::<Vec<_>>().join(", ")
     )]
-    OtherSettings {
-        /// The run.
-        path: PathBuf,
-        /// What differs: the run's and what was asked for.
-        differences: Vec<Difference>,
-    },
-    /// A run of a method of somebody's own, without it.
+    OtherSettings { path: PathBuf, differences: Vec<Difference> },
+    /// A run of a method of somebody's own, without it, or with another that was `brought`.
     #[error(
         "method.own: the run is by a method of a program's own, `{own}`, {}; go on with it from the program that has it \
          (train_method), or start a new run",
         .brought.as_ref().map_or("which is not here".into(), |other| format!("and `{other}` was brought"))
     )]
-    OwnMethod {
-        /// The run's.
-        own: String,
-        /// What was brought instead, if anything was.
-        brought: Option<String>,
-    },
+    OwnMethod { own: String, brought: Option<String> },
     /// A run resumed on other pictures.
     #[error(
         "{}: {others} of {pictures} pictures are not those that the run was begun on in these places: {}{}; \
@@ -170,60 +93,32 @@ pub enum TrainError {
         .first.join(", "),
         if .others > &.first.len() { " …" } else { "" }
     )]
-    OtherPictures {
-        /// The run.
-        path: PathBuf,
-        /// How many differ.
-        others: usize,
-        /// Of so many.
-        pictures: usize,
-        /// The first of them.
-        first: Vec<String>,
-    },
+    OtherPictures { path: PathBuf, others: usize, pictures: usize, first: Vec<String> },
     /// Pictures without anything on them.
     #[error(
         "{data}: every pixel of its {pictures} pictures has the same colour (red {}, green {}, blue {}), so there is nothing \
          to learn from them; look at the files",
         .colour[0], .colour[1], .colour[2]
     )]
-    OneColour {
-        /// The data set.
-        data: String,
-        /// How many.
-        pictures: usize,
-        /// The colour.
-        colour: [u8; 3],
-    },
-    /// Less time than one epoch in each round takes.
+    OneColour { data: String, pictures: usize, colour: [u8; 3] },
+    /// Less time than one epoch in each round takes; as many seconds as `needed` would do.
     #[error(
         "{} is too little: one epoch in each of {} rounds, with what belongs to it, takes {} on this device",
         time(*.seconds), .rounds + 1, time(*.needed)
     )]
-    TooLittleTime {
-        /// Rounds after round 0.
-        rounds: usize,
-        /// The time there was.
-        seconds: f64,
-        /// The time that would do.
-        needed: f64,
-    },
-    /// The loss, or a weight, is no number any more.
+    TooLittleTime { rounds: usize, seconds: f64, needed: f64 },
+    /// The loss, or a weight, is no number any more, at this learning rate and, where the method has
+    /// one, temperature; the checkpoint is the last good one.
     #[error(
         "{what} became {value} at {position}, so training stopped; {}",
         .checkpoint.as_ref().map_or("nothing was saved before".into(), |c| format!("the last good checkpoint is kept ({})", c.display()))
     )]
     Diverged {
-        /// The loss, or which weight.
         what: String,
-        /// What it became.
         value: f64,
-        /// Where.
         position: Position,
-        /// The learning rate there.
         rate: f64,
-        /// The temperature, where the method has one.
         temperature: Option<f64>,
-        /// The last good checkpoint, if there is one yet.
         checkpoint: Option<PathBuf>,
     },
     /// A checkpoint cannot be written, read or used.
@@ -234,66 +129,33 @@ pub enum TrainError {
     LoaderEnded,
     /// The system refused.
     #[error("{}: {source}", .path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The device failed in the midst of a run.
+    Io { path: PathBuf, source: std::io::Error },
+    /// The device failed in the midst of a run, whose last checkpoint is at `position`.
     #[error("{source}; the run is saved as of {position}")]
-    DeviceFailed {
-        /// What the device said.
-        source: anchorhood_engine::Error,
-        /// Where the last checkpoint is.
-        position: Position,
-    },
+    DeviceFailed { source: anchorhood_engine::Error, position: Position },
     /// The device refused.
     #[error(transparent)]
     Engine(#[from] anchorhood_engine::Error),
     /// A setting that the model which a run begins from has decided otherwise.
     #[error("{setting}: {asked} is asked for, and {model}, which the run begins from, has {own}")]
-    OtherThanModel {
-        /// The model.
-        model: String,
-        /// The setting's name in config.toml.
-        setting: &'static str,
-        /// What the model has.
-        own: String,
-        /// What was asked for.
-        asked: String,
-    },
+    OtherThanModel { model: String, setting: &'static str, own: String, asked: String },
     /// The model that a run begins from is not at hand, and it has no checkpoint to go on from.
     #[error("the run begins from {model}, which was not brought")]
-    NoModel {
-        /// The model.
-        model: String,
-    },
+    NoModel { model: String },
     /// The model has no tensor of this kind, though it says it is of such a network.
     #[error("{model}: it has no {tensor} {shape:?}, so no such run can begin from it")]
-    LacksTensor {
-        /// The model.
-        model: String,
-        /// The tensor.
-        tensor: String,
-        /// The dimensions it should have.
-        shape: Vec<usize>,
-    },
+    LacksTensor { model: String, tensor: String, shape: Vec<usize> },
     /// Another program's weights are not this network's.
     #[error("{}: {source}", .path.display())]
-    Weights {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: anchorhood_models::WeightsError,
-    },
+    Weights { path: PathBuf, source: anchorhood_models::WeightsError },
 }
 
 /// Seconds, or minutes where there are many.
 fn time(seconds: f64) -> String {
-    match seconds < 120.0 {
-        true => format!("{seconds:.1} s"),
-        false => format!("{:.1} minutes", seconds / 60.0),
+    if seconds < 120.0 {
+        format!("{seconds:.1} s")
+    } else {
+        format!("{:.1} minutes", seconds / 60.0)
     }
 }
 
@@ -305,30 +167,15 @@ impl TrainError {
     /// Whether the user asked for something that cannot be, rather than something having failed.
     pub fn is_usage(&self) -> bool {
         match self {
-            TrainError::Config(_)
-            | TrainError::TooFewPictures { .. }
-            | TrainError::TooManyNeighbours { .. }
-            | TrainError::NeighboursBeyondCount { .. }
-            | TrainError::NoLabels { .. }
-            | TrainError::UnevenBatch { .. }
-            | TrainError::NotTogether { .. }
-            | TrainError::Disagree { .. }
-            | TrainError::OtherPosition { .. }
-            | TrainError::NotSquare { .. }
-            | TrainError::RunExists { .. }
-            | TrainError::RunName { .. }
-            | TrainError::NoSuchRun { .. }
-            | TrainError::OtherSettings { .. }
-            | TrainError::OwnMethod { .. }
-            | TrainError::OtherPictures { .. }
-            | TrainError::OneColour { .. }
-            | TrainError::TooLittleTime { .. }
-            | TrainError::OtherThanModel { .. }
-            | TrainError::NoModel { .. }
-            | TrainError::LacksTensor { .. }
-            | TrainError::Weights { .. } => true,
             TrainError::Data(e) => e.is_usage(),
-            _ => false,
+            TrainError::Busy { .. }
+            | TrainError::Diverged { .. }
+            | TrainError::Checkpoint(_)
+            | TrainError::LoaderEnded
+            | TrainError::Io { .. }
+            | TrainError::DeviceFailed { .. }
+            | TrainError::Engine(_) => false,
+            _ => true,
         }
     }
 }

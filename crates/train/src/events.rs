@@ -1,6 +1,14 @@
 //! What happens in a run, as it happens. A library user subscribes; the command line draws;
 //! `metrics.jsonl` keeps.
+//!
+//! In all events `round`, `epoch` (of the round) and `batch` count from 0; `rounds` are those after
+//! round 0, which has no neighbourhoods, and `epochs` those of each round; `pictures` are those
+//! trained on, and `seconds` are how long it took, where nothing else is said.
 
+#![allow(missing_docs)] // of fields: above
+
+use anchorhood_evaluate::{Accuracy, Consistency, LabelFree};
+pub use anchorhood_methods::PretextFigure as PretextShare;
 use serde::{Deserialize, Serialize};
 
 use crate::Position;
@@ -15,10 +23,7 @@ pub enum Event {
     /// Training begins, or goes on.
     RunStarted(RunStarted),
     /// Something the user should know, and nothing stops.
-    Warning {
-        /// A sentence.
-        message: String,
-    },
+    Warning { message: String },
     /// A round begins.
     RoundStarted {
         /// Which, from 0.
@@ -28,7 +33,6 @@ pub enum Event {
     },
     /// A step of discovery; not kept.
     Discovering {
-        /// Which round it is for.
         round: usize,
         /// Pictures compared with all others so far.
         done: usize,
@@ -51,7 +55,6 @@ pub enum Event {
     StoppedEarly(StoppedEarly),
     /// The run can be resumed from here; not kept.
     CheckpointSaved {
-        /// The file.
         path: String,
         /// Where the run will go on.
         position: Position,
@@ -80,9 +83,7 @@ pub struct TimeFitted {
     pub minutes: f64,
     /// Pictures trained on a second, as measured.
     pub pictures_per_second: f64,
-    /// Rounds after round 0.
     pub rounds: usize,
-    /// Epochs in each round.
     pub epochs: usize,
     /// Epochs of the warm-up.
     pub warm_up: f64,
@@ -93,13 +94,10 @@ pub struct TimeFitted {
 /// What is trained on what, where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
-    /// The program's version.
     pub version: String,
     /// The device, in words.
     pub device: String,
-    /// The data set.
     pub data: String,
-    /// Pictures trained on.
     pub pictures: usize,
     /// Their pixels a side.
     pub size: usize,
@@ -113,13 +111,9 @@ pub struct RunStarted {
     pub network: String,
     /// Weights it trains.
     pub weights: usize,
-    /// Pictures in a batch.
     pub batch: usize,
-    /// Rounds with neighbourhoods, after round 0.
     pub rounds: usize,
-    /// Epochs in each round.
     pub epochs: usize,
-    /// Decides every random draw.
     pub seed: u64,
     /// The model it began from, where it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +125,6 @@ pub struct RunStarted {
 /// What discovery found before a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Discovered {
-    /// Which round it is for.
     pub round: usize,
     /// Pictures whose neighbourhood counts in this round.
     pub anchors: usize,
@@ -148,39 +141,15 @@ pub struct Discovered {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall: Option<f64>,
     /// How often neighbours carry the anchor's label, where there are labels.
-    pub consistency: Option<ConsistencyFigure>,
-    /// How long it took.
+    pub consistency: Option<Consistency>,
     pub seconds: f64,
-}
-
-/// Neighbourhood consistency, with its counts.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ConsistencyFigure {
-    /// Anchors all of whose neighbours carry their label.
-    pub consistent_anchors: usize,
-    /// Anchors.
-    pub anchors: usize,
-    /// Pairs of anchor and neighbour with one label.
-    pub consistent_pairs: usize,
-    /// Such pairs in all.
-    pub pairs: usize,
-}
-
-impl ConsistencyFigure {
-    /// The share of consistent anchors, if there are any.
-    pub fn share(&self) -> Option<f64> {
-        (self.anchors > 0).then(|| self.consistent_anchors as f64 / self.anchors as f64)
-    }
 }
 
 /// How far the run is within an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Which round, from 0.
     pub round: usize,
-    /// Which epoch of the round, from 0.
     pub epoch: usize,
-    /// Batches done.
     pub batch: usize,
     /// Batches in an epoch.
     pub batches: usize,
@@ -195,43 +164,24 @@ pub struct Progress {
 /// One epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochEnded {
-    /// Which round, from 0.
     pub round: usize,
-    /// Which epoch of the round, from 0.
     pub epoch: usize,
-    /// Epochs in a round.
     pub epochs: usize,
     /// Mean loss.
     pub loss: f64,
     /// The learning rate.
     pub rate: f64,
-    /// Pictures trained on a second.
     pub pictures_per_second: f64,
-    /// How long it took.
     pub seconds: f64,
 }
 
 /// How well a method did in an epoch what it is taught by: its pretext task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PretextMeasured {
-    /// Which round, from 0.
     pub round: usize,
-    /// Which epoch of the round, from 0.
     pub epoch: usize,
     /// The task's own figures.
     pub figures: Vec<PretextShare>,
-}
-
-/// A figure of a pretext task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PretextShare {
-    /// What it is the share of: `accuracy`.
-    pub name: String,
-    /// From 0 to 1.
-    pub share: f64,
-    /// What guessing would reach, where that can be said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chance: Option<f64>,
 }
 
 /// Whose features were judged.
@@ -245,12 +195,7 @@ pub enum Subject {
     /// The model that the run began from, as it was: what fine-tuning must beat.
     Before,
     /// The network after an epoch.
-    Trained {
-        /// Which round, from 0.
-        round: usize,
-        /// Which epoch of the round, from 0.
-        epoch: usize,
-    },
+    Trained { round: usize, epoch: usize },
     /// The run's model as it is used: given pictures of another size than it learnt with.
     Model {
         /// Pixels a side.
@@ -258,57 +203,29 @@ pub enum Subject {
     },
 }
 
-/// Accuracy of the weighted kNN classifier on the test pictures, or on those a run is validated on.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Accuracy {
-    /// Share of test pictures whose class came first.
-    pub top1: f64,
-    /// Share whose class was among the first five, where there are more than five classes.
-    pub top5: Option<f64>,
-    /// Test pictures.
-    pub n: usize,
-    /// Neighbours that voted.
-    pub k: usize,
-    /// τ of their weights.
-    pub temperature: f64,
-}
-
-/// An evaluation.
+/// An evaluation, on the test pictures or on those a run is validated on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluated {
-    /// Whose features.
     #[serde(flatten)]
     pub subject: Subject,
     /// How good they are.
     #[serde(flatten)]
     pub accuracy: Accuracy,
-    /// How long it took.
     pub seconds: f64,
 }
 
 /// An evaluation without labels, by pictures and two changed copies of each.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelFreeEvaluated {
-    /// Whose features.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Pictures, each with two copies.
-    pub pictures: usize,
-    /// Share of copies that have their original among the ten nearest pictures.
-    pub found: f64,
-    /// Share of the ten pictures nearest to one copy that are also nearest to the other.
-    pub agreement: f64,
-    /// The geometric mean of both: what verdicts go by.
-    pub score: f64,
-    /// Directions in which features differ.
-    pub effective_rank: f64,
-    /// log mean exp(−2‖x − y‖²) over pairs of pictures.
-    pub uniformity: f64,
+    /// How good they are; verdicts go by their score.
+    #[serde(flatten)]
+    pub figures: LabelFree,
     /// Whether the run's model is the network as it is now; not said of a run that keeps the last
     /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<bool>,
-    /// How long it took.
     pub seconds: f64,
 }
 
@@ -342,14 +259,34 @@ mod tests {
 
     #[test]
     fn an_evaluation_is_one_flat_object() {
-        let event = Event::Evaluated(Evaluated {
-            subject: Subject::Trained { round: 1, epoch: 4 },
-            accuracy: Accuracy { top1: 0.5, top5: None, n: 10, k: 3, temperature: 0.07 },
-            seconds: 0.25,
-        });
-        let text = serde_json::to_string(&event).unwrap();
-        let expected = r#"{"event":"evaluated","of":"trained","round":1,"epoch":4,"top1":0.5,"top5":null,"n":10,"k":3,"temperature":0.07,"seconds":0.25}"#;
-        assert_eq!(text, expected);
-        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        let subject = Subject::Trained { round: 1, epoch: 4 };
+        let accuracy = Accuracy { top1: 0.5, top5: None, n: 10, k: 3, temperature: 0.07 };
+        let figures = LabelFree {
+            pictures: 10,
+            found: 0.5,
+            agreement: 0.5,
+            score: 0.5,
+            effective_rank: 2.0,
+            uniformity: -1.5,
+        };
+        for (event, expected) in [
+            (
+                Event::Evaluated(Evaluated { subject, accuracy, seconds: 0.25 }),
+                r#"{"event":"evaluated","of":"trained","round":1,"epoch":4,"top1":0.5,"top5":null,"n":10,"k":3,"temperature":0.07,"seconds":0.25}"#,
+            ),
+            (
+                Event::LabelFree(LabelFreeEvaluated {
+                    subject,
+                    figures,
+                    chosen: None,
+                    seconds: 0.25,
+                }),
+                r#"{"event":"label_free","of":"trained","round":1,"epoch":4,"pictures":10,"found":0.5,"agreement":0.5,"score":0.5,"effective_rank":2.0,"uniformity":-1.5,"seconds":0.25}"#,
+            ),
+        ] {
+            let text = serde_json::to_string(&event).unwrap();
+            assert_eq!(text, expected);
+            assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        }
     }
 }

@@ -1,122 +1,56 @@
 //! The only place in a run that knows labels. An examiner looks at features and gives back figures,
 //! which are told and kept, and decide nothing.
 
-use anchorhood_data::{Dataset, Labels, Pictures, Split};
+use anchorhood_data::{Dataset, Pictures};
 use anchorhood_discover::{MemoryBank, Neighbourhoods, Whitening};
 use anchorhood_engine::{Buffer, Device, Network, Op};
-use anchorhood_evaluate::{LabelledPictures, Rows, consistency, extract, raw_pixels_within};
+use anchorhood_evaluate::{
+    Accuracy, Consistency, LabelledPictures, Rows, consistency, extract, raw_pixels_within,
+};
 
 use crate::together::{own_pictures, sums};
-use crate::{Accuracy, ConsistencyFigure, EvaluationConfig, FeatureSource, RunConfig, TrainError};
+use crate::{EvaluationConfig, FeatureSource, RunConfig, TrainError};
 
 /// Pixels of all pictures of a split that vote, at most: 4 GiB. Of more pictures each has fewer.
 const MOST_PIXELS: usize = 1 << 30;
 
-/// Judges features between epochs.
-pub trait Examiner {
-    /// Labelled pictures it judges on; 0 if it cannot judge.
-    fn test_pictures(&self) -> usize;
-
-    /// How good raw pixels are: the floor under every other figure.
-    fn raw_pixels(&mut self) -> Result<Option<Accuracy>, TrainError>;
-
-    /// How good the network's features are. A bank of `None` asks for features of the training
-    /// pictures computed now, as for a network that was never trained, whose memory holds noise.
-    /// Features are seen through `whitening`, if any.
-    fn network(
-        &mut self,
-        network: &mut Network,
-        bank: Option<&MemoryBank>,
-        whitening: Option<&Whitening>,
-    ) -> Result<Option<Accuracy>, TrainError>;
-
-    /// How often neighbours carry the anchor's label, over all processes' pictures.
-    fn consistency(&self, found: &Neighbourhoods) -> Result<Option<ConsistencyFigure>, TrainError>;
-}
-
-/// For pictures without labels: judges nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct Unlabelled;
-
-impl Examiner for Unlabelled {
-    fn test_pictures(&self) -> usize {
-        0
-    }
-
-    fn raw_pixels(&mut self) -> Result<Option<Accuracy>, TrainError> {
-        Ok(None)
-    }
-
-    fn network(
-        &mut self,
-        _: &mut Network,
-        _: Option<&MemoryBank>,
-        _: Option<&Whitening>,
-    ) -> Result<Option<Accuracy>, TrainError> {
-        Ok(None)
-    }
-
-    fn consistency(&self, _: &Neighbourhoods) -> Result<Option<ConsistencyFigure>, TrainError> {
-        Ok(None)
-    }
-}
-
 /// Weighted kNN on the labels of a data set.
-pub struct Labelled {
-    device: Device,
-    options: EvaluationConfig,
-    train: Pictures,
-    train_labels: Labels,
-    test: Pictures,
-    test_labels: Labels,
+pub struct Labelled<'a> {
+    device: &'a Device,
+    options: &'a EvaluationConfig,
+    /// With the mean and deviation that a network's pictures are normalised by.
+    pictures: LabelledPictures<'a>,
     /// The mean of the pictures.
     mean: [f32; 3],
-    /// Mean and deviation that a network's pictures are normalised by.
-    seen: [[f32; 3]; 2],
 }
 
-impl Labelled {
+impl<'a> Labelled<'a> {
     /// An examiner, if the data set has labelled pictures to train and to test on.
-    pub fn of(data: &Dataset, options: &EvaluationConfig, device: &Device) -> Option<Self> {
-        let test: &Split = data.test.as_ref().filter(|t| !t.pictures.is_empty())?;
-        Some(Labelled {
-            device: device.clone(),
-            options: options.clone(),
-            train: data.train.pictures.clone(),
-            train_labels: data.train.labels.clone()?,
-            test: test.pictures.clone(),
-            test_labels: test.labels.clone()?,
-            mean: data.mean,
-            seen: [data.mean, data.std],
-        })
+    pub fn of(
+        data: &'a Dataset,
+        options: &'a EvaluationConfig,
+        device: &'a Device,
+    ) -> Option<Self> {
+        Some(Labelled { device, options, pictures: LabelledPictures::of(data)?, mean: data.mean })
     }
 
     /// An examiner for a run, whose networks see pictures as its configuration has it.
-    pub(crate) fn for_run(data: &Dataset, config: &RunConfig, device: &Device) -> Option<Self> {
+    pub(crate) fn for_run(
+        data: &'a Dataset,
+        config: &'a RunConfig,
+        device: &'a Device,
+    ) -> Option<Self> {
         let labelled = Labelled::of(data, &config.evaluation, device)?;
         Some(match config.data.normalisation() {
-            Some((mean, std)) => labelled.normalised_by(mean, std),
+            Some(seen) => labelled.normalised_by(seen),
             None => labelled,
         })
     }
 
     /// The same for networks that learnt from pictures of another mean and deviation, and are to
     /// see these as they saw those.
-    pub fn normalised_by(mut self, mean: [f32; 3], std: [f32; 3]) -> Self {
-        self.seen = [mean, std];
-        self
-    }
-
-    fn pictures(&self) -> LabelledPictures<'_> {
-        let [mean, std] = self.seen;
-        LabelledPictures {
-            train: &self.train,
-            train_labels: &self.train_labels,
-            test: &self.test,
-            test_labels: &self.test_labels,
-            mean,
-            std,
-        }
+    pub(crate) fn normalised_by(self, seen: ([f32; 3], [f32; 3])) -> Self {
+        Labelled { pictures: self.pictures.normalised_by(seen), ..self }
     }
 
     /// How good vectors of unit length are that were made elsewhere, of the pictures to train on
@@ -128,20 +62,12 @@ impl Labelled {
 
     /// This process's part of the rows that vote.
     fn bank(&self, own: Rows) -> Result<Buffer, TrainError> {
-        let device = &self.device;
-        Ok(device.hand_over_part(own.values, self.train.len())?)
+        Ok(self.device.hand_over_part(own.values, self.pictures.train.len())?)
     }
 
     fn knn(&self, bank: &Buffer, test: Rows) -> Result<Accuracy, TrainError> {
         let options = self.options.knn();
-        let result = self.pictures().vote(&self.device, &options, bank, test)?;
-        Ok(Accuracy {
-            top1: result.top1,
-            top5: result.top5,
-            n: result.n,
-            k: result.k,
-            temperature: self.options.temperature,
-        })
+        Ok(self.pictures.vote(self.device, &options, bank, test)?)
     }
 
     /// Rows of this process's part of pictures.
@@ -151,18 +77,15 @@ impl Labelled {
         of: &Pictures,
         whitening: Option<&Whitening>,
     ) -> Result<Rows, TrainError> {
-        let [mean, std] = self.seen;
+        let (mean, std) = (self.pictures.mean, self.pictures.std);
         let dim = network.features();
-        let own = own_pictures(&self.device, of);
+        let own = own_pictures(self.device, of);
         let features = extract(network, &own, mean, std, &|_| {})?;
-        let mut rows = Rows {
-            dim,
-            channels: dim,
-            values: match whitening {
-                Some(whitening) => whitening.apply(&features),
-                None => features,
-            },
+        let features = match whitening {
+            Some(whitening) => whitening.apply(&features),
+            None => features,
         };
+        let mut rows = Rows::new(features, dim);
         // Neighbours are compared by cosines.
         let graph = network.graph();
         if !matches!(graph.node(graph.output_node()).op, Op::L2Normalise) {
@@ -170,47 +93,51 @@ impl Labelled {
         }
         Ok(rows)
     }
-}
 
-impl Examiner for Labelled {
-    fn test_pictures(&self) -> usize {
-        self.test.len()
+    /// Labelled pictures it judges on.
+    pub(crate) fn test_pictures(&self) -> usize {
+        self.pictures.test.len()
     }
 
-    fn raw_pixels(&mut self) -> Result<Option<Accuracy>, TrainError> {
-        let most = MOST_PIXELS / self.train.len().max(self.test.len()).max(1);
-        let [train, test] = [&self.train, &self.test].map(|of| {
-            let own = own_pictures(&self.device, of);
+    /// How good raw pixels are: the floor under every other figure.
+    pub fn raw_pixels(&self) -> Result<Accuracy, TrainError> {
+        let both = [self.pictures.train, self.pictures.test];
+        let most = MOST_PIXELS / both[0].len().max(both[1].len()).max(1);
+        let [train, test] = both.map(|of| {
+            let own = own_pictures(self.device, of);
             raw_pixels_within(&own, self.mean, most)
         });
         let bank = self.bank(train)?;
-        self.knn(&bank, test).map(Some)
+        self.knn(&bank, test)
     }
 
-    fn network(
-        &mut self,
+    /// How good the network's features are. A bank of `None` asks for features of the training
+    /// pictures computed now, as for a network that was never trained, whose memory holds noise.
+    /// Features are seen through `whitening`, if any.
+    pub(crate) fn network(
+        &self,
         network: &mut Network,
         bank: Option<&MemoryBank>,
         whitening: Option<&Whitening>,
-    ) -> Result<Option<Accuracy>, TrainError> {
-        let test = self.extract(network, &self.test, whitening)?;
+    ) -> Result<Accuracy, TrainError> {
+        let test = self.extract(network, self.pictures.test, whitening)?;
         let bank = bank.filter(|_| self.options.features == FeatureSource::Memory);
-        let accuracy = match bank {
+        match bank {
             Some(bank) => self.knn(bank.buffer(), test),
             None => {
-                let train = self.extract(network, &self.train, whitening)?;
+                let train = self.extract(network, self.pictures.train, whitening)?;
                 self.knn(&self.bank(train)?, test)
             }
-        };
-        accuracy.map(Some)
+        }
     }
 
-    fn consistency(&self, found: &Neighbourhoods) -> Result<Option<ConsistencyFigure>, TrainError> {
-        let c = consistency(found, &self.train_labels);
+    /// How often neighbours carry the anchor's label, over all processes' pictures.
+    pub(crate) fn consistency(&self, found: &Neighbourhoods) -> Result<Consistency, TrainError> {
+        let c = consistency(found, self.pictures.train_labels);
         let here = [c.consistent_anchors, c.anchors, c.consistent_pairs, c.pairs];
         let of_all = sums(self.device.communicator(), here.map(|n| n as f64))?;
         let [consistent_anchors, anchors, consistent_pairs, pairs] = of_all.map(|n| n as usize);
-        Ok(Some(ConsistencyFigure { consistent_anchors, anchors, consistent_pairs, pairs }))
+        Ok(Consistency { consistent_anchors, anchors, consistent_pairs, pairs })
     }
 }
 

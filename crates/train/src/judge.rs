@@ -7,8 +7,8 @@ use anchorhood_discover::MemoryBank;
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions};
 
 use crate::{
-    Accuracy, Checkpoint, CheckpointError, Examiner, FeatureSource, Labelled, RunConfig,
-    TrainError, TrainingSet, check_room, check_weights, embedding_graph,
+    Accuracy, Checkpoint, CheckpointError, FeatureSource, Labelled, RunConfig, TrainError,
+    TrainingSet, check_room, check_weights, embedding_graph,
 };
 
 /// A checkpoint's figure, and the floors under it.
@@ -32,11 +32,10 @@ pub fn judge(
     config: &RunConfig,
     data: &Dataset,
 ) -> Result<Judgement, TrainError> {
-    // An examiner of labelled pictures always has an answer.
-    let none = || TrainError::NoLabels { data: data.name.clone() };
-    let examiner = Labelled::of(data, &config.evaluation, device).ok_or_else(none)?;
+    let examiner = Labelled::of(data, &config.evaluation, device)
+        .ok_or_else(|| TrainError::NoLabels { data: data.name.clone() })?;
     let (mean, std) = (checkpoint.input.mean, checkpoint.input.std);
-    let mut examiner = examiner.normalised_by(mean, std);
+    let examiner = examiner.normalised_by((mean, std));
     let set = TrainingSet::of(data);
     let memory = config.evaluation.features == FeatureSource::Memory;
     let n = set.pictures.len();
@@ -57,14 +56,13 @@ pub fn judge(
         check_room(device, graph, &options, 0)?;
         Ok(device.network(graph, &options)?)
     };
-    let raw_pixels = examiner.raw_pixels()?.ok_or_else(none)?;
+    let raw_pixels = examiner.raw_pixels()?;
     let untrained = {
         // As its run judged it: what learns, at the layer that is judged.
         let mut network = network(&embedding_graph(&checkpoint.config, set.pictures.height())?)?;
         network.initialise(config.seed)?;
         network.normalised_by(&mean, &std)?;
-        let judged = examiner.network(&mut network, None, None)?;
-        judged.ok_or_else(none)?
+        examiner.network(&mut network, None, None)?
     };
     let mut network = network(&graph)?;
     checkpoint.restore(&mut network, false, path)?;
@@ -73,5 +71,5 @@ pub fn judge(
         None => None,
     };
     let trained = examiner.network(&mut network, bank.as_ref(), None)?;
-    Ok(Judgement { raw_pixels, untrained, trained: trained.ok_or_else(none)? })
+    Ok(Judgement { raw_pixels, untrained, trained })
 }

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, NodeId};
-use anchorhood_evaluate::{LabelledPictures, LayerRows, LinearOptions, LinearSet, MOST_VALUES};
+use anchorhood_evaluate::{
+    LabelledPictures, LayerRows, LinearOptions, LinearResult, LinearSet, MOST_VALUES,
+};
 
 use crate::{Encoder, TrainError};
 
@@ -117,8 +119,6 @@ struct Judge<'a> {
     note: Option<String>,
 }
 
-type Accuracies = (f64, Option<f64>);
-
 impl Judge<'_> {
     fn layer(&mut self, name: &str, node: NodeId) -> Result<LayerFigures, TrainError> {
         let started = Instant::now();
@@ -127,62 +127,40 @@ impl Judge<'_> {
             pictures: self.pictures.test.len(),
             ..LayerFigures::default()
         };
-        let all = match &self.options.protocol {
-            LayerProtocol::Knn => self.votes(name, node, &mut figures.values)?,
-            LayerProtocol::Linear(options) => {
-                self.probes(name, node, options, &mut figures.values)?
-            }
+        // Another seed draws another network where nobody trained it, and another probe.
+        let drawn = self.encoder.is_untrained();
+        let seeds = match self.options.protocol {
+            LayerProtocol::Knn if !drawn => 1,
+            LayerProtocol::Knn | LayerProtocol::Linear(_) => self.options.seeds,
         };
-        for (top1, top5) in all {
+        let (first, mut ready) = (self.encoder.config.seed, None);
+        for seed in first..first.saturating_add(seeds) {
+            let (top1, top5) = match &self.options.protocol {
+                LayerProtocol::Knn => {
+                    let options = self.encoder.config.evaluation.knn();
+                    let rows = self.rows(name, node, seed)?;
+                    figures.values = rows.dim();
+                    let result = rows.knn(self.device, &options, &self.pictures)?;
+                    (result.top1, result.top5)
+                }
+                LayerProtocol::Linear(options) => {
+                    let set = match ready.take().filter(|_| !drawn) {
+                        Some(set) => set,
+                        None => {
+                            let rows = self.rows(name, node, seed)?;
+                            figures.values = rows.dim();
+                            rows.linear(self.device, &self.pictures)?
+                        }
+                    };
+                    let result = self.probe(name, ready.insert(set), options, seed)?;
+                    (result.top1, result.top5)
+                }
+            };
             figures.top1.push(top1);
             figures.top5.extend(top5);
         }
         figures.seconds = started.elapsed().as_secs_f64();
         Ok(figures)
-    }
-
-    fn votes(
-        &mut self,
-        name: &str,
-        node: NodeId,
-        values: &mut usize,
-    ) -> Result<Vec<Accuracies>, TrainError> {
-        // Another seed draws another network where nobody trained it.
-        let seeds = match self.encoder.is_untrained() {
-            true => self.options.seeds,
-            false => 1,
-        };
-        let options = self.encoder.config.evaluation.knn();
-        let mut all = vec![];
-        for seed in self.seeds(seeds) {
-            let rows = self.rows(name, node, seed, values)?;
-            let result = rows.knn(self.device, &options, &self.pictures)?;
-            all.push((result.top1, result.top5));
-        }
-        Ok(all)
-    }
-
-    fn probes(
-        &mut self,
-        name: &str,
-        node: NodeId,
-        options: &LinearOptions,
-        values: &mut usize,
-    ) -> Result<Vec<Accuracies>, TrainError> {
-        let mut all = vec![];
-        let mut set: Option<LinearSet> = None;
-        for seed in self.seeds(self.options.seeds) {
-            let ready = match set.take().filter(|_| !self.encoder.is_untrained()) {
-                Some(ready) => ready,
-                None => {
-                    let rows = self.rows(name, node, seed, values)?;
-                    rows.linear(self.device, &self.pictures)?
-                }
-            };
-            all.push(self.probe(name, &ready, options, seed)?);
-            set = Some(ready);
-        }
-        Ok(all)
     }
 
     fn probe(
@@ -191,34 +169,20 @@ impl Judge<'_> {
         set: &LinearSet,
         options: &LinearOptions,
         seed: u64,
-    ) -> Result<Accuracies, TrainError> {
+    ) -> Result<LinearResult, TrainError> {
         let options = LinearOptions { seed, ..options.clone() };
         let epochs = options.epochs;
-        let result = set.classify(&options, &|epoch, loss| {
+        Ok(set.classify(&options, &|epoch, loss| {
             (self.progress)(LayerProgress::Probing { layer, seed, epoch, epochs, loss });
-        })?;
-        Ok((result.top1, result.top5))
+        })?)
     }
 
-    fn rows(
-        &mut self,
-        layer: &str,
-        node: NodeId,
-        seed: u64,
-        values: &mut usize,
-    ) -> Result<LayerRows, TrainError> {
+    fn rows(&mut self, layer: &str, node: NodeId, seed: u64) -> Result<LayerRows, TrainError> {
         let made = self.encoder.network(self.device, self.graph, vec![node], seed)?;
         let (mut network, said) = made;
         self.note = self.note.take().or(said);
         let tell = |done, total| (self.progress)(LayerProgress::Extracting { layer, done, total });
         let (pictures, most) = (&self.pictures, MOST_VALUES);
-        let rows = LayerRows::extract(self.device, &mut network, node, pictures, most, &tell)?;
-        *values = rows.dim();
-        Ok(rows)
-    }
-
-    fn seeds(&self, count: u64) -> std::ops::Range<u64> {
-        let first = self.encoder.config.seed;
-        first..first.saturating_add(count)
+        Ok(LayerRows::extract(self.device, &mut network, node, pictures, most, &tell)?)
     }
 }

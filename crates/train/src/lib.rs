@@ -43,8 +43,9 @@ mod training_set;
 mod verdict;
 mod whitened;
 
-pub use batch_source::Placement;
-pub use build::{build_method, build_unlabelled, embedding_graph, judged_graph};
+pub use anchorhood_evaluate::Accuracy;
+pub use batch_source::{Placement, image_batches};
+pub use build::{build_method, embedding_graph, judged_graph};
 pub use checkpoint::{
     Checkpoint, CheckpointError, Head, InputForm, Slot, Tensor, check_weights, fingerprint,
     write_weights,
@@ -60,11 +61,10 @@ pub use config::{
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;
 pub use events::{
-    Accuracy, ConsistencyFigure, Discovered, EpochEnded, Evaluated, Event, LabelFreeEvaluated,
-    PretextMeasured, PretextShare, Progress, RunEnded, RunStarted, StoppedEarly, Subject,
-    TimeFitted,
+    Discovered, EpochEnded, Evaluated, Event, LabelFreeEvaluated, PretextMeasured, PretextShare,
+    Progress, RunEnded, RunStarted, StoppedEarly, Subject, TimeFitted,
 };
-pub use examiner::{Examiner, Labelled, Unlabelled};
+pub use examiner::Labelled;
 pub use judge::{Judgement, judge};
 pub use judge_layers::{
     LayerFigures, LayerOptions, LayerProgress, LayerProtocol, judge_layers, labelled_for,

@@ -15,8 +15,8 @@ use crate::progress::Pace;
 use crate::saves::pause_after;
 use crate::together::of_first;
 use crate::{
-    Evaluated, Event, Examiner, FeatureSource, Labelled, Position, Pretrained, RunConfig, Standing,
-    TimeFitted, TrainError, Trainer, TrainingSet, Unlabelled, build_method, floors,
+    Evaluated, Event, FeatureSource, Labelled, Position, Pretrained, RunConfig, Standing,
+    TimeFitted, TrainError, Trainer, TrainingSet, build_method, floors,
 };
 
 /// Steps that are taken before any is timed: a GPU takes the first call by call, records the
@@ -119,10 +119,7 @@ pub fn measure(
         None => None,
     };
     let labelled = Labelled::for_run(data, &config, device);
-    device.within(|| match labelled {
-        Some(mut labelled) => stopwatch.measure(model.as_mut(), &mut labelled),
-        None => stopwatch.measure(model.as_mut(), &mut Unlabelled),
-    })
+    device.within(|| stopwatch.measure(model.as_mut(), labelled.as_ref()))
 }
 
 /// A trainer that is thrown away.
@@ -141,7 +138,7 @@ impl Stopwatch<'_> {
     fn measure(
         mut self,
         model: Option<&mut Network>,
-        examiner: &mut dyn Examiner,
+        examiner: Option<&Labelled>,
     ) -> Result<Measured, TrainError> {
         let floors = floors::all(&mut self.trainer, model, examiner)?;
         let step = self.step()?;
@@ -205,21 +202,18 @@ impl Stopwatch<'_> {
     fn evaluation(
         &mut self,
         floors: &[Evaluated],
-        examiner: &mut dyn Examiner,
+        examiner: Option<&Labelled>,
     ) -> Result<f64, TrainError> {
         let clock = Instant::now();
         self.trainer.whiten()?;
-        let whitening = seconds(clock);
-        let judging = match floors.last() {
-            None => 0.0,
-            Some(untrained) if self.first_counts => untrained.seconds,
-            Some(_) => {
-                let clock = Instant::now();
+        match (floors.last(), examiner) {
+            (Some(untrained), _) if self.first_counts => Ok(seconds(clock) + untrained.seconds),
+            (_, Some(examiner)) => {
                 self.trainer.judge(examiner)?;
-                seconds(clock)
+                Ok(seconds(clock))
             }
-        };
-        Ok(whitening + judging)
+            (_, None) => Ok(seconds(clock)),
+        }
     }
 
     /// Seconds until a checkpoint is safe.
@@ -293,10 +287,7 @@ impl Measured {
         let (mut fits, mut too_many) = (0, most + 1);
         while fits + 1 < too_many {
             let epochs = fits.midpoint(too_many);
-            match fit(epochs) {
-                true => fits = epochs,
-                false => too_many = epochs,
-            }
+            if fit(epochs) { fits = epochs } else { too_many = epochs }
         }
         (fits > 0).then_some(fits)
     }
@@ -348,10 +339,7 @@ impl RunConfig {
     /// at least, and as many as the others.
     pub fn rounds_to_fit(&self, asked_for: bool) -> RangeInclusive<usize> {
         let own = self.training.rounds;
-        match self.training.one_schedule && !asked_for {
-            true => own.div_ceil(2)..=own,
-            false => own..=own,
-        }
+        if self.training.one_schedule && !asked_for { own.div_ceil(2)..=own } else { own..=own }
     }
 
     /// The same with so many rounds after round 0, epochs in each, and a warm-up that is in
@@ -375,12 +363,11 @@ pub fn found_by_first(
     together: &Communicator,
     found: impl FnOnce() -> Result<RunConfig, TrainError>,
 ) -> Result<(usize, usize), TrainError> {
-    let (rounds, epochs) = match together.is_first() {
-        true => {
-            let training = found()?.training;
-            (training.rounds, training.epochs)
-        }
-        false => (0, 0),
+    let (rounds, epochs) = if together.is_first() {
+        let training = found()?.training;
+        (training.rounds, training.epochs)
+    } else {
+        (0, 0)
     };
     Ok((of_first(together, rounds)?, of_first(together, epochs)?))
 }

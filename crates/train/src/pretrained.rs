@@ -12,6 +12,7 @@ use anchorhood_engine::{
 };
 use anchorhood_methods::{Method, parameter_groups};
 
+use crate::config::Value;
 use crate::{
     InputForm, NetworkConfig, RunConfig, Setting, Tensor, TrainError, check_room, write_weights,
 };
@@ -80,7 +81,7 @@ impl Pretrained {
             ("network.architecture", self.network.architecture.to_string()),
             ("network.width", self.network.width.to_string()),
             ("network.stem", self.network.stem.to_string()),
-            ("network.colours", self.network.colours.to_string()),
+            ("network.colours", self.network.colours.text()),
             ("data.size", self.input.size.to_string()),
             ("data.mean", numbers(self.input.mean)),
             ("data.std", numbers(self.input.std)),
@@ -139,9 +140,12 @@ pub(crate) fn set_groups(
     let groups = parameter_groups(&config.training.optimiser());
     let rate_factor = config.training.from_rate as f32;
     let frozen = 0..(config.training.freeze_epochs * batches) as u64;
-    network.regroup(&|p| match is_fresh(p) {
-        true => groups(p),
-        false => ParameterGroup { frozen: frozen.clone().into(), rate_factor, ..groups(p) },
+    network.regroup(&|p| {
+        if is_fresh(p) {
+            groups(p)
+        } else {
+            ParameterGroup { frozen: frozen.clone().into(), rate_factor, ..groups(p) }
+        }
     })
 }
 

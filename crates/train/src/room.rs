@@ -17,9 +17,10 @@ pub fn check_room(
     options: &NetworkOptions,
     rows: usize,
 ) -> Result<(), Error> {
-    match device.is_host() {
-        true => within(host_memory(), options.batch, rows, &of_network(graph, options)),
-        false => Ok(()),
+    if device.is_host() {
+        within(host_memory(), options.batch, rows, &of_network(graph, options))
+    } else {
+        Ok(())
     }
 }
 
@@ -75,17 +76,16 @@ fn within(
     }
     let one = of_batch(1)?;
     let each = network.saturating_sub(one) / (batch - 1).max(1);
-    let fits = match network <= free {
-        true => {
-            Fits::Rows { percent: ((free - network) as u128 * 100 / rows.max(1) as u128) as u8 }
-        }
-        false => Fits::Batch {
+    let fits = if network <= free {
+        Fits::Rows { percent: ((free - network) as u128 * 100 / rows.max(1) as u128) as u8 }
+    } else {
+        Fits::Batch {
             pictures: match free.checked_sub(one.saturating_add(rows)) {
                 Some(left) => 1 + left / each.max(1),
                 None => 0,
             },
             halved: false,
-        },
+        }
     };
     Err(Error::Memory {
         what: format!("a network and its memory for batches of {batch}"),

@@ -235,10 +235,7 @@ impl RunDir {
     /// Forgets events after the first `bytes`: a resumed run tells them again. Says how many of
     /// those bytes are lost.
     pub(crate) fn rewind_metrics(&mut self, bytes: u64) -> Result<u64, TrainError> {
-        match &mut self.writing {
-            Some((metrics, _)) => metrics.rewind(bytes),
-            None => Ok(0),
-        }
+        self.writing.as_mut().map_or(Ok(0), |(metrics, _)| metrics.rewind(bytes))
     }
 
     /// Keeps what is told of a run when its training is over.
@@ -249,19 +246,13 @@ impl RunDir {
 
     /// Keeps an event.
     pub(crate) fn keep(&mut self, event: &Event) -> Result<(), TrainError> {
-        match &mut self.writing {
-            Some((metrics, _)) => metrics.keep(event),
-            None => Ok(()),
-        }
+        self.writing.as_mut().map_or(Ok(()), |(metrics, _)| metrics.keep(event))
     }
 
     /// Makes all events kept so far survive a power cut; says how many bytes of `metrics.jsonl`
     /// they are.
     pub(crate) fn sync_metrics(&mut self) -> Result<u64, TrainError> {
-        match &mut self.writing {
-            Some((metrics, _)) => metrics.sync(),
-            None => Ok(0),
-        }
+        self.writing.as_mut().map_or(Ok(0), |(metrics, _)| metrics.sync())
     }
 }
 
@@ -300,10 +291,7 @@ pub fn checkpoint_path(run: &Path, name: &str) -> PathBuf {
 /// keeps one, else the last.
 pub fn model_path(run: &Path) -> PathBuf {
     let chosen = checkpoint_path(run, CHOSEN);
-    match chosen.is_file() {
-        true => chosen,
-        false => checkpoint_path(run, "last"),
-    }
+    if chosen.is_file() { chosen } else { checkpoint_path(run, "last") }
 }
 
 /// Where a run's model for pictures of another size than it learnt with lies (`data.embed_size`),
@@ -316,10 +304,7 @@ pub fn refitted_path(run: &Path) -> PathBuf {
 /// there is one, or [`model_path`].
 pub fn embedding_path(run: &Path) -> PathBuf {
     let refitted = refitted_path(run);
-    match refitted.is_file() {
-        true => refitted,
-        false => model_path(run),
-    }
+    if refitted.is_file() { refitted } else { model_path(run) }
 }
 
 /// Refuses what cannot be the name of a run, or of a folder of runs.

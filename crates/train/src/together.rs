@@ -70,9 +70,10 @@ impl Fellows for Readers {
 /// This process's part of pictures.
 pub(crate) fn own_pictures(device: &Device, pictures: &Pictures) -> Pictures {
     let part = device.communicator().part(pictures.len());
-    match part.len() == pictures.len() {
-        true => pictures.clone(),
-        false => pictures.subset(&part.collect::<Vec<_>>()),
+    if part.len() == pictures.len() {
+        pictures.clone()
+    } else {
+        pictures.subset(&part.collect::<Vec<_>>())
     }
 }
 
@@ -111,10 +112,8 @@ fn facts(device: &Device, config: &RunConfig, data: &Dataset) -> String {
 }
 
 fn facts_of(version: &str, pictures: [usize; 2], is_host: bool, config: &RunConfig) -> String {
-    let kind = match is_host {
-        true => "a CPU".into(),
-        false => format!("a GPU in {}", config.machine.precision),
-    };
+    let kind =
+        if is_host { "a CPU".into() } else { format!("a GPU in {}", config.machine.precision) };
     let [train, test] = pictures.map(|n| n.to_string());
     let mut facts = vec![
         ("version".into(), version.into()),
@@ -168,14 +167,16 @@ pub(crate) fn label_free_of_first(
     if together.is_single() {
         return judge();
     }
-    let mut found = [0.0; 5];
+    let mut found = [0.0; 6];
     if together.is_first() {
         let f = judge()?;
-        found = [f.pictures as f64, f.agreement, f.found, f.effective_rank, f.uniformity];
+        let pictures = f.pictures as f64;
+        found = [pictures, f.found, f.agreement, f.score, f.effective_rank, f.uniformity];
     }
     together.broadcast(&mut found, 0)?;
-    let [pictures, agreement, found, effective_rank, uniformity] = found;
-    Ok(LabelFree { pictures: pictures as usize, agreement, found, effective_rank, uniformity })
+    let [pictures, found, agreement, score, effective_rank, uniformity] = found;
+    let pictures = pictures as usize;
+    Ok(LabelFree { pictures, found, agreement, score, effective_rank, uniformity })
 }
 
 #[cfg(test)]

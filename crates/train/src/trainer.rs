@@ -10,11 +10,12 @@ use anchorhood_evaluate::{Copies, LabelFree};
 use anchorhood_methods::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 
 use crate::batch_source::{PictureBatches, Placement};
+use crate::build::build;
 use crate::checkpoint::{Checkpoint, CheckpointError, Head, InputForm, tensors_of};
 use crate::together::{label_free_of_first, own_pictures};
 use crate::{
-    Accuracy, Examiner, Position, Pretrained, RunConfig, Standing, TrainError, TrainingSet,
-    VERSION, build_unlabelled, pretrained, whitened,
+    Accuracy, Labelled, Position, Pretrained, RunConfig, Standing, TrainError, TrainingSet,
+    VERSION, pretrained, whitened,
 };
 
 /// A method, its stream and its batches.
@@ -38,7 +39,7 @@ impl Trainer {
     /// The configured method, without labels, at the beginning of a run; says what cannot be
     /// trained.
     pub fn new(device: &Device, config: &RunConfig, set: TrainingSet) -> Result<Self, TrainError> {
-        let method = build_unlabelled(device, config, &set)?;
+        let method = build(device, config, &set, None)?;
         Trainer::with(device, config, set, method)
     }
 
@@ -100,7 +101,7 @@ impl Trainer {
     }
 
     /// How good the features are, in an examiner's eyes.
-    pub fn judge(&mut self, examiner: &mut dyn Examiner) -> Result<Option<Accuracy>, TrainError> {
+    pub fn judge(&mut self, examiner: &Labelled) -> Result<Accuracy, TrainError> {
         let (network, memory) = self.method.encoder();
         examiner.network(network, memory, self.whitening.as_ref())
     }
@@ -111,28 +112,23 @@ impl Trainer {
         let together = self.device.communicator();
         let (network, _) = self.method.encoder();
         let seen = [self.seen.0, self.seen.1];
-        let found = match together.is_first() {
-            true => whitened::whitening(&self.config, network, &self.set.pictures, seen)?,
-            false => None,
+        let found = if together.is_first() {
+            whitened::whitening(&self.config, network, &self.set.pictures, seen)?
+        } else {
+            None
         };
         self.whitening = Whitening::of_first(found, network.features(), together)?;
         Ok(())
     }
 
-    /// What can be said of the features without labels: what the first process finds, where there
-    /// are several.
-    pub fn judge_label_free(&mut self, copies: &Copies) -> Result<LabelFree, TrainError> {
-        let (network, _) = self.method.encoder();
-        let judge = || Ok(copies.judge(network, self.seen.0, self.seen.1)?);
-        label_free_of_first(self.device.communicator(), judge)
-    }
-
-    /// The same of another network's, which sees pictures as this one does.
-    pub(crate) fn judge_other(
-        &self,
-        network: &mut Network,
+    /// What can be said without labels of the features, or of those of another network, which sees
+    /// pictures as this one does: what the first process finds, where there are several.
+    pub(crate) fn judge_label_free(
+        &mut self,
         copies: &Copies,
+        other: Option<&mut Network>,
     ) -> Result<LabelFree, TrainError> {
+        let network = other.unwrap_or_else(|| self.method.encoder().0);
         let judge = || Ok(copies.judge(network, self.seen.0, self.seen.1)?);
         label_free_of_first(self.device.communicator(), judge)
     }
@@ -261,10 +257,7 @@ impl Trainer {
         }
         let source = self.source.as_ref().ok_or(TrainError::LoaderEnded)?;
         // A data loader draws its own, ahead of time.
-        let order = match source.on_device() {
-            true => self.order().of(epoch as u64),
-            false => vec![],
-        };
+        let order = if source.on_device() { self.order().of(epoch as u64) } else { vec![] };
         let rates = self.config.training.rates(at, batches);
         let schedules = self.schedules(epoch * batches, batches);
         let scalars: Vec<Vec<f32>> = std::iter::once(rates).chain(schedules).collect();

@@ -2,34 +2,22 @@
 //! edge is missing, none is superfluous, none goes round in a circle. And no crate asks for a
 //! dependency that its sources never mention, or writes a file other than through the file layer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::Table;
+
+use crate::tree::{crates, root, sources};
 
 /// The heading of the list in ARCHITECTURE.md.
 const HEADING: &str = "## Who stands on whom";
 /// Packages whose library has a name of its own.
 const LIBRARIES: [(&str, &str); 2] = [("kamadak-exif", "exif"), ("md-5", "md5")];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 fn toml_of(path: &Path) -> Table {
     let text = fs::read_to_string(path.join("Cargo.toml")).unwrap();
     text.parse().unwrap()
-}
-
-/// The folders of all crates, by name.
-fn crates() -> BTreeMap<String, PathBuf> {
-    let entries = fs::read_dir(root().join("crates")).unwrap();
-    let named = entries.map(|entry| {
-        let entry = entry.unwrap();
-        (entry.file_name().into_string().unwrap(), entry.path())
-    });
-    named.collect()
 }
 
 /// The packages that a table of a Cargo.toml names: those of every system, and those of one alone
@@ -138,26 +126,10 @@ fn missing_superfluous_and_circular_edges_are_noticed() {
 
 // ---- dependencies nobody uses ----
 
-/// The Rust sources under a folder of a crate.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).into_iter().flatten() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            found.push(path);
-        }
-    }
-}
-
 /// The text of all sources in some folders of a crate.
 fn text_of(krate: &Path, folders: &[&str], part: fn(&Path, String) -> String) -> String {
-    let mut files = vec![];
-    for folder in folders {
-        sources(&krate.join(folder), &mut files);
-    }
-    let text = |file: &PathBuf| part(file, fs::read_to_string(file).unwrap());
-    files.iter().map(text).collect()
+    let files = folders.iter().flat_map(|folder| sources(&krate.join(folder)));
+    files.map(|file| part(&file, fs::read_to_string(&file).unwrap())).collect()
 }
 
 /// What a user's build compiles of a source: no tests, and no comments, whose examples are tests
@@ -309,8 +281,7 @@ fn writes(code: &str) -> Vec<&'static str> {
 fn every_file_is_written_through_the_file_layer() {
     let (mut wrong, mut looked_at) = (vec![], 0);
     for (name, folder) in crates() {
-        let mut files = vec![];
-        sources(&folder.join("src"), &mut files);
+        let files = sources(&folder.join("src"));
         looked_at += files.len();
         for file in files.iter().filter(|_| !WRITERS.contains(&&*name)) {
             let code = without_tests(file, fs::read_to_string(file).unwrap());

@@ -3,9 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use crate::tree::{crates, root};
 
 /// All Markdown files of the project; not those of builds, runs or environments.
 fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -68,8 +66,7 @@ fn relative_links_lead_somewhere() {
 fn architecture_knows_every_crate() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let links = links(&text);
-    for entry in fs::read_dir(root().join("crates")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
+    for name in crates().into_keys() {
         let link = format!("crates/{name}");
         assert!(links.contains(&link), "ARCHITECTURE.md does not link to {link}");
     }

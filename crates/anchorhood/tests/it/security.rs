@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use crate::tree::{crates, root, sources};
 
 /// The crates that the sentence on `unsafe` code links to.
 fn said(document: &str) -> BTreeSet<String> {
@@ -16,33 +14,19 @@ fn said(document: &str) -> BTreeSet<String> {
     links.filter_map(|l| Some(l.split_once(')')?.0.into())).collect()
 }
 
-/// The Rust files below a folder.
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
-    let below = |path: PathBuf| match path.is_dir() {
-        true => sources(&path),
-        false => vec![path],
-    };
-    let all = entries.flat_map(below);
-    all.filter(|path| path.extension().is_some_and(|e| e == "rs")).collect()
-}
-
 /// The crates that do not have the compiler forbid it, in the library and in the program.
 fn found() -> BTreeSet<String> {
     let forbids = |path: &PathBuf| {
         let code = fs::read_to_string(path).unwrap();
         code.lines().any(|line| line == "#![forbid(unsafe_code)]")
     };
-    let entries = fs::read_dir(root().join("crates")).unwrap();
-    let folders = entries.map(|entry| entry.unwrap().path());
-    let allow = folders.filter(|folder| {
+    let allow = crates().into_iter().filter(|(_, folder)| {
         let roots = ["lib.rs", "main.rs"].map(|file| folder.join("src").join(file));
         let mut roots = roots.iter().filter(|path| path.exists()).peekable();
         assert!(roots.peek().is_some(), "{}: no root", folder.display());
         !roots.all(forbids)
     });
-    let name = |folder: PathBuf| folder.file_name().unwrap().to_str().unwrap().to_string();
-    allow.map(name).collect()
+    allow.map(|(name, _)| name).collect()
 }
 
 #[test]

@@ -16,10 +16,7 @@ pub fn largest_pictures(machine: &MachineConfig) -> usize {
         DeviceChoice::Auto => Cuda::available(),
         DeviceChoice::Cpu => false,
     };
-    match gpu || machine.thread_count() >= MANY_THREADS {
-        true => 96,
-        false => 64,
-    }
+    if gpu || machine.thread_count() >= MANY_THREADS { 96 } else { 64 }
 }
 
 /// The device that `machine` names. `auto` takes a GPU when one works, one process the first of

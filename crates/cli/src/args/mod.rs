@@ -16,6 +16,7 @@ pub mod setting;
 pub mod token;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anchorhood::models::Architecture;
 use anchorhood::train::{DeviceChoice, FeatureSource, PrecisionChoice, Preset};
@@ -199,7 +200,7 @@ pub struct EvaluateArgs {
     #[arg(long)]
     pub tau: Option<f64>,
     /// Which features of the training pictures vote [default: the run's; recomputed with --data].
-    #[arg(long, value_parser = sources())]
+    #[arg(long, value_parser = one_of::<FeatureSource>(FeatureSource::NAMES))]
     pub features: Option<FeatureSource>,
     /// Where to run: auto, cpu, cuda or cuda:N [default: as the run was].
     #[arg(long)]
@@ -248,22 +249,22 @@ pub struct BenchStepArgs {
     #[arg(long, default_value = "resnet18")]
     pub network: Architecture,
     /// Channels after its stem.
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value = "16", value_parser = count())]
     pub width: usize,
     /// Pictures in the batch.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value = "64", value_parser = count())]
     pub batch: usize,
     /// Pixels a side.
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value = "32", value_parser = count())]
     pub size: usize,
     /// Features in the memory bank.
-    #[arg(long, default_value_t = 5000)]
+    #[arg(long, default_value = "5000", value_parser = count())]
     pub n: usize,
     /// Length of a feature.
-    #[arg(long, default_value_t = 128)]
+    #[arg(long, default_value = "128", value_parser = count())]
     pub dim: usize,
     /// Steps to measure, after as many as a fifth of them, and at least two, to warm up.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value = "10", value_parser = count())]
     pub steps: usize,
     /// Also time each part of the step alone, beside what the GPU can do at best.
     #[arg(long)]
@@ -275,16 +276,16 @@ pub struct BenchStepArgs {
 #[derive(Debug, Parser)]
 pub struct BenchDiscoverArgs {
     /// Features in the memory bank.
-    #[arg(long, default_value_t = 50_000)]
+    #[arg(long, default_value = "50000", value_parser = count())]
     pub n: usize,
     /// Length of a feature.
-    #[arg(long, default_value_t = 128)]
+    #[arg(long, default_value = "128", value_parser = count())]
     pub dim: usize,
     /// Neighbours of each.
-    #[arg(long, short = 'k', default_value_t = 1)]
+    #[arg(long, short = 'k', default_value = "1", value_parser = count())]
     pub neighbours: usize,
     /// How often; the median counts.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value = "1", value_parser = count())]
     pub repeat: usize,
     /// In a few clusters of the features instead of all; the share of true neighbours found is
     /// told.
@@ -300,7 +301,7 @@ pub struct BenchCommon {
     #[arg(long, default_value = "cpu")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16, tf32 or f32.
-    #[arg(long, default_value = "bf16", value_parser = PossibleValuesParser::new(PrecisionChoice::NAMES).map(|s| precision(&s)))]
+    #[arg(long, default_value = "bf16", value_parser = one_of::<PrecisionChoice>(PrecisionChoice::NAMES))]
     pub precision: PrecisionChoice,
     /// Threads; 0 for one a core.
     #[arg(long, default_value_t = 0)]
@@ -323,14 +324,27 @@ fn preset(name: &str) -> Preset {
     Preset::ALL.into_iter().find(is).expect("the parser allows only these")
 }
 
-/// One of the names of a precision.
-pub fn precision(name: &str) -> PrecisionChoice {
-    name.parse().expect("the parser allows only these")
+/// One of some names.
+pub fn one_of<T: FromStr + Clone + Send + Sync + 'static>(
+    names: &[&'static str],
+) -> impl TypedValueParser<Value = T> + use<T> {
+    let names = PossibleValuesParser::new(names.iter().copied());
+    names.map(|name| name.parse().ok().expect("the parser allows only these"))
 }
 
-fn sources() -> impl TypedValueParser<Value = FeatureSource> {
-    let names = PossibleValuesParser::new(FeatureSource::NAMES);
-    names.map(|s| s.parse().expect("the parser allows only these"))
+/// How many: at least one.
+fn count() -> impl TypedValueParser<Value = usize> {
+    clap::value_parser!(u64).range(1..).map(|count| count as usize)
+}
+
+/// What a `train` command says.
+#[cfg(test)]
+pub fn train(line: &str) -> TrainArgs {
+    let words = std::iter::once("anchorhood").chain(line.split_whitespace());
+    match Args::try_parse_from(words).unwrap().command {
+        Command::Train(args) => *args,
+        _ => panic!("not train"),
+    }
 }
 
 #[cfg(test)]
@@ -341,14 +355,6 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Args::command().debug_assert();
-    }
-
-    fn train(line: &str) -> TrainArgs {
-        let words = std::iter::once("anchorhood").chain(line.split_whitespace());
-        match Args::try_parse_from(words).unwrap().command {
-            Command::Train(args) => *args,
-            _ => panic!("not train"),
-        }
     }
 
     #[test]

@@ -7,10 +7,9 @@ use anchorhood::export::ExportError;
 use anchorhood::search::{Checked, Model, SearchError};
 use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use crate::args::one_of;
 use crate::args::resolve::embedding_file;
-use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
 
 /// Where a model is looked for.
@@ -56,7 +55,7 @@ pub struct MachineArgs {
     #[arg(long, default_value = "auto")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16, tf32 or f32.
-    #[arg(long, default_value = "f32", value_parser = PossibleValuesParser::new(["bf16", "tf32", "f32"]).map(|s| precision(&s)))]
+    #[arg(long, default_value = "f32", value_parser = one_of::<PrecisionChoice>(PrecisionChoice::NAMES))]
     pub precision: PrecisionChoice,
     /// Threads; 0 for one a core.
     #[arg(long, default_value_t = 0)]
@@ -81,14 +80,6 @@ impl MachineArgs {
             )));
         }
         Ok(MachineConfig { device: self.device, precision: self.precision, threads: self.threads })
-    }
-}
-
-fn precision(name: &str) -> PrecisionChoice {
-    match name {
-        "tf32" => PrecisionChoice::Tf32,
-        "bf16" => PrecisionChoice::Bf16,
-        _ => PrecisionChoice::F32,
     }
 }
 
@@ -154,27 +145,22 @@ impl From<SearchError> for Failure {
         match error {
             SearchError::Data(e) => e.into(),
             SearchError::Checkpoint(e) => e.into(),
-            error if error.is_usage() => Failure::usage(sentence(&error)),
-            error => Failure::failed(sentence(&error)),
+            error => Failure::of(error.is_usage(), &error),
         }
     }
 }
 
 impl From<CurateError> for Failure {
     fn from(error: CurateError) -> Self {
-        match error.is_usage() {
-            true => Failure::usage(sentence(&error)),
-            false => Failure::failed(sentence(&error)),
-        }
+        Failure::of(error.is_usage(), &error)
     }
 }
 
 impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Self {
         match error {
-            ExportError::NotThere(_) => Failure::usage(sentence(&error)),
             ExportError::Search(e) => e.into(),
-            error => Failure::failed(sentence(&error)),
+            error => Failure::of(matches!(error, ExportError::NotThere(_)), &error),
         }
     }
 }

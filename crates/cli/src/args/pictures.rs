@@ -83,7 +83,7 @@ pub fn is_folder(path: &Path) -> bool {
 /// The model that made an index: the one inside the program, the one it names, or that of one of
 /// the runs.
 fn maker(runs: &Path, index: &PictureIndex) -> Option<Model> {
-    let fits = |model: &Model| index.check_model(model).is_ok();
+    let fits = |model: &Model| index.parts().model == model.fingerprint();
     let load = |path: PathBuf| {
         let there = path.is_file().then(|| Model::load(&path).ok());
         there.flatten().filter(fits)

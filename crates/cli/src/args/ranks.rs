@@ -83,10 +83,7 @@ impl Ranks {
     fn threads(&self) -> Option<usize> {
         let here = self.launch.as_ref()?.local_ranks.filter(|n| *n > 1)?;
         let cores = thread::available_parallelism().map_or(1, |n| n.get());
-        match is_bound() {
-            true => None,
-            false => Some((cores / here).max(1)),
-        }
+        if is_bound() { None } else { Some((cores / here).max(1)) }
     }
 }
 

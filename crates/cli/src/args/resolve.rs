@@ -334,15 +334,14 @@ fn latest_run(runs: &Path) -> Result<PathBuf, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Args, Command};
-    use clap::Parser;
+    use crate::args::train;
 
     fn resolved(line: &str) -> Result<RunConfig, Failure> {
-        let words = std::iter::once("anchorhood").chain(line.split_whitespace());
-        let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
-            panic!("not train")
-        };
-        configuration(&args.start, None, None)
+        configuration(&train(line).start, None, None)
+    }
+
+    fn resumed(line: &str, run: &RunConfig) -> RunConfig {
+        configuration(&train(line).start, Some(run), None).unwrap()
     }
 
     #[test]
@@ -373,20 +372,8 @@ mod tests {
             "train photos --resume --preset quick",
             "train photos --resume --preset quick --epochs 30",
         ] {
-            let words = std::iter::once("anchorhood").chain(line.split_whitespace());
-            let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
-                panic!("not train")
-            };
-            assert_eq!(configuration(&args.start, Some(&run), None).unwrap(), run, "{line}");
+            assert_eq!(resumed(line, &run), run, "{line}");
         }
-    }
-
-    fn resumed(line: &str, run: &RunConfig) -> RunConfig {
-        let words = std::iter::once("anchorhood").chain(line.split_whitespace());
-        let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
-            panic!("not train")
-        };
-        configuration(&args.start, Some(run), None).unwrap()
     }
 
     /// Pictures, the clock and a model decide about settings that nobody typed.
@@ -442,11 +429,7 @@ mod tests {
         assert_eq!(asked.method.name, MethodChoice::Supervised);
         let run = asked.supervised(10);
         for line in ["train --resume", "train --resume --preset quick --method supervised"] {
-            let words = std::iter::once("anchorhood").chain(line.split_whitespace());
-            let Command::Train(args) = Args::try_parse_from(words).unwrap().command else {
-                panic!("not train")
-            };
-            assert_eq!(configuration(&args.start, Some(&run), None).unwrap(), run, "{line}");
+            assert_eq!(resumed(line, &run), run, "{line}");
         }
         for method in ["supervised", "simclr"] {
             for flag in ["--features 128", "--knn-features memory"] {

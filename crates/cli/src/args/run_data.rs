@@ -39,12 +39,9 @@ fn lost(config: &RunConfig, error: DataError) -> Failure {
     use DataError::*;
     let why = match &error {
         NotFound { .. } | UnknownName { .. } => "it is not found".into(),
-        CifarNotFound { .. }
-        | SetNotFound { .. }
-        | NotCifar { .. }
-        | NotThisSet { .. }
-        | EmptyFolder { .. }
-        | NotADataset { .. } => format!("it cannot be opened ({error})"),
+        SetNotFound { .. } | NotThisSet { .. } | EmptyFolder { .. } | NotADataset { .. } => {
+            format!("it cannot be opened ({error})")
+        }
         // They are there, and something else is wrong.
         _ => return error.into(),
     };

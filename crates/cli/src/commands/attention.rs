@@ -9,6 +9,7 @@ use anchorhood::train::{DeviceChoice, MachineConfig, RunDir};
 use clap::Parser;
 
 use crate::args::device;
+use crate::args::model::io;
 use crate::args::resolve::find_run;
 use crate::args::run_data;
 use crate::terminal::bar::Bar;
@@ -50,7 +51,6 @@ pub struct AttentionArgs {
     pub threads: usize,
 }
 
-/// Runs the command.
 pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
     let run = find_run(&args.runs, &args.run)?;
     let mut config = RunDir::config_of(&run)?;
@@ -92,8 +92,7 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
         }
         other => other.into(),
     })?;
-    Disk.create_folders(&args.output)
-        .map_err(|e| Failure::failed(format!("{}: {e}", args.output.display())))?;
+    Disk.create_folders(&args.output).map_err(io(&args.output))?;
     for strip in strips {
         let path = args.output.join(format!("picture-{}.png", strip.picture));
         AtomicFile::write(&path, &strip.png)

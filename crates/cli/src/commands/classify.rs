@@ -1,22 +1,19 @@
 //! `anchorhood classify`: a few labels carried to a whole folder, and which pictures to label next.
 
-use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::PathBuf;
 
 use anchorhood::curate::{
-    Guess, LogisticOptions, VoteOptions, WrongLabel, classify, classify_logistic, label_next,
-    leave_one_out, wrong_labels,
+    Guess, WrongLabel, classify, classify_logistic, label_next, leave_one_out, wrong_labels,
 };
 use anchorhood::engine::Device;
 use anchorhood::files::AtomicFile;
-use anchorhood::search::{GivenLabels, PictureIndex, Shown};
+use anchorhood::search::{GivenLabels, PictureIndex, Shown, numbered_classes};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
 use crate::args::model::{check_outputs, io};
 use crate::commands::folder_job::JobArgs;
-use crate::commands::listing::draw;
+use crate::commands::listing::{Listed, csv_of, draw, print};
 use crate::commands::living_index::{IndexedArgs, folders_of};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -106,7 +103,6 @@ impl By {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
     let files = [&args.output, &args.next_to, &args.next_sheet, &args.check_sheet];
     check_outputs(files.into_iter().flatten(), args.overwrite)?;
@@ -157,7 +153,8 @@ impl Labelled {
                 folders_of(&index)
             )));
         }
-        let (classes, given) = numbered(&named);
+        let (classes, given) = numbered_classes(&named);
+        let classes = classes.into_iter().cloned().collect();
         Ok(Labelled { index, classes, given })
     }
 
@@ -171,24 +168,18 @@ impl Labelled {
     }
 }
 
-fn vote_options(args: &ClassifyArgs) -> VoteOptions {
-    VoteOptions { k: args.k as usize, ..VoteOptions::default() }
-}
-
 fn guess(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<Vec<Guess>, Failure> {
     let ((vectors, dim), given) = (labelled.rows()?, &labelled.given);
-    let votes = classify(device, vectors, dim, given, &vote_options(args), &|_| {})?;
+    let votes = classify(device, vectors, dim, given, args.k as usize, &|_| {})?;
     Ok(match args.by.with(given.iter().flatten().count()) {
         By::Auto | By::Knn => votes,
-        By::Logistic => {
-            classify_logistic(vectors, dim, given, &LogisticOptions::default(), &votes)?
-        }
+        By::Logistic => classify_logistic(vectors, dim, given, &votes),
     })
 }
 
 fn check(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<(), Failure> {
     let ((vectors, dim), given) = (labelled.rows()?, &labelled.given);
-    let found = wrong_labels(device, vectors, dim, given, &vote_options(args), &|_| {})?;
+    let found = wrong_labels(device, vectors, dim, given, args.k as usize, &|_| {})?;
     tell_wrong(args, labelled, &found)?;
     if !args.job.quiet {
         let confident = found.iter().filter(|w| w.confident).count();
@@ -202,46 +193,31 @@ fn check(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<()
     Ok(())
 }
 
-fn numbered(named: &[Option<String>]) -> (Vec<String>, Vec<Option<u32>>) {
-    let mut numbers: BTreeMap<&String, u32> = named.iter().flatten().map(|n| (n, 0)).collect();
-    for (number, (_, place)) in numbers.iter_mut().enumerate() {
-        *place = number as u32;
-    }
-    let number = |name: &Option<String>| name.as_ref().map(|n| numbers[n]);
-    let given = named.iter().map(number).collect();
-    (numbers.into_keys().cloned().collect(), given)
-}
-
 fn tell_wrong(
     args: &ClassifyArgs,
     labelled: &Labelled,
     found: &[WrongLabel],
 ) -> Result<(), Failure> {
-    let (index, class) = (&labelled.index, |number| labelled.class(number));
-    for wrong in found {
-        let (path, given, likely) =
-            (index.name(wrong.picture), class(wrong.given), class(wrong.likely));
-        let (other, own) = (wrong.likely_share, wrong.given_share);
-        output::line(&match args.json {
-            true => json!({
+    let index = &labelled.index;
+    let listed = |wrong: &WrongLabel| {
+        let [given, likely] = [wrong.given, wrong.likely].map(|number| labelled.class(number));
+        let (path, other, own) = (index.name(wrong.picture), wrong.likely_share, wrong.given_share);
+        let note = format!("{given} → {likely}");
+        Listed {
+            line: format!("{other:.2} {own:.2}  {path}  {note}"),
+            object: json!({
                 "path": path, "given": given, "likely": likely,
                 "likely_share": other, "given_share": own, "confident": wrong.confident,
-            })
-            .to_string(),
-            false => format!("{other:.2} {own:.2}  {path}  {given} → {likely}"),
-        })?;
+            }),
+            shown: Shown { note, ..Shown::with_bar(wrong.picture, other) },
+        }
+    };
+    let listed: Vec<Listed> = found.iter().map(listed).collect();
+    print(&listed, args.json)?;
+    match &args.check_sheet {
+        Some(path) => draw(path, 128, index, listed.into_iter().take(SHOWN).map(|one| one.shown)),
+        None => Ok(()),
     }
-    if let Some(path) = &args.check_sheet {
-        let shown = |w: &WrongLabel| Shown {
-            picture: w.picture,
-            bar: Some(w.likely_share),
-            note: format!("{} → {}", class(w.given), class(w.likely)),
-            framed: false,
-        };
-        let shown: Vec<Shown> = found.iter().take(SHOWN).map(shown).collect();
-        draw(path, 128, index, &shown)?;
-    }
-    Ok(())
 }
 
 fn write_result(
@@ -249,40 +225,21 @@ fn write_result(
     labelled: &Labelled,
     guesses: &[Guess],
 ) -> Result<(), Failure> {
-    let mut bytes = vec![];
-    let mut csv = csv::Writer::from_writer(&mut bytes);
-    let mut row = |fields: [&str; 7]| {
-        let written = csv.write_record(fields);
-        written.map_err(|e| Failure::failed(e.to_string()))
-    };
-    row([
-        "path",
-        "label",
-        "confidence",
-        "second",
-        "second_confidence",
-        "nearest_similarity",
-        "given",
-    ])?;
-    for (i, guess) in guesses.iter().enumerate() {
+    let (nearest, of_second) = ("nearest_similarity", "second_confidence");
+    let header = ["path", "label", "confidence", "second", of_second, nearest, "given"];
+    let row = |(i, guess): (usize, &Guess)| {
         let class = |number| labelled.class(number);
         let given = labelled.given[i].map(class);
         // What a person said stands, whatever the neighbours think.
-        let label = given.unwrap_or(class(guess.class));
-        let confidence = if given.is_some() { 1.0 } else { guess.confidence };
-        let second = guess.second.map(|(c, share)| (class(c), format!("{share:.4}")));
-        let (second, share) = second.unwrap_or_default();
-        row([
-            labelled.index.name(i),
-            label,
-            &format!("{confidence:.4}"),
-            second,
-            &share,
-            &format!("{:.4}", guess.nearest),
-            given.unwrap_or_default(),
-        ])?;
-    }
-    drop(csv);
+        let label = given.unwrap_or(class(guess.class)).to_string();
+        let share = |share: f32| format!("{share:.4}");
+        let confidence = share(if given.is_some() { 1.0 } else { guess.confidence });
+        let second = guess.second.map(|(c, of_it)| (class(c).to_string(), share(of_it)));
+        let (second, of_second) = second.unwrap_or_default();
+        let (name, given) = (labelled.index.name(i).into(), given.unwrap_or_default().into());
+        [name, label, confidence, second, of_second, share(guess.nearest), given]
+    };
+    let bytes = csv_of(header, guesses.iter().enumerate().map(row))?;
     match &args.output {
         Some(path) => AtomicFile::write(path, &bytes).map_err(io(path)),
         None => {
@@ -320,32 +277,24 @@ fn tell_next(args: &ClassifyArgs, labelled: &Labelled, guesses: &[Guess]) -> Res
     if next.is_empty() {
         return Ok(());
     }
-    let guess = |i: usize| &guesses[i];
-    let class = |i: usize| labelled.class(guess(i).class);
+    let confidence = |i: usize| guesses[i].confidence;
+    let class = |i: usize| labelled.class(guesses[i].class);
     if let Some(path) = &args.next_to {
-        let mut file = AtomicFile::create(path).map_err(io(path))?;
-        let mut csv = csv::Writer::from_writer(&mut file);
-        let bad = |e: csv::Error| io(path)(e.into());
-        csv.write_record(["path", "label", "guess", "confidence"]).map_err(bad)?;
-        for i in &next {
-            let confidence = format!("{:.4}", guess(*i).confidence);
-            csv.write_record([index.name(*i), "", class(*i), &confidence]).map_err(bad)?;
-        }
-        csv.flush().map_err(io(path))?;
-        drop(csv);
-        file.flush().map_err(io(path))?;
-        file.finish().map_err(io(path))?;
+        let header = ["path", "label", "guess", "confidence"];
+        let row = |i: &usize| {
+            let share = format!("{:.4}", confidence(*i));
+            [index.name(*i).into(), String::new(), class(*i).into(), share]
+        };
+        let csv = csv_of(header, next.iter().map(row))?;
+        AtomicFile::write(path, &csv).map_err(io(path))?;
     }
     if let Some(path) = &args.next_sheet {
-        let shown =
-            |i: &usize| Shown { picture: *i, bar: Some(guess(*i).confidence), ..Shown::default() };
-        let shown: Vec<Shown> = next.iter().map(shown).collect();
-        draw(path, 128, index, &shown)?;
+        draw(path, 128, index, next.iter().map(|i| Shown::with_bar(*i, confidence(*i))))?;
     }
     if !args.job.quiet {
         eprintln!("most would be learnt from labels of");
         for i in next.iter().take(20) {
-            let (name, share) = (index.name(*i), guess(*i).confidence * 100.0);
+            let (name, share) = (index.name(*i), confidence(*i) * 100.0);
             eprintln!("  {name}  ({}? {share:.0}%)", class(*i));
         }
     }

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use anchorhood::curate::{Cluster, GraphOptions, graph_clusters, kmeans_clusters};
 use anchorhood::engine::Device;
 use anchorhood::files::{AtomicFile, AtomicFolder, Disk, FileSystem, folder_of};
-use anchorhood::search::{PictureIndex, Sheet};
+use anchorhood::search::{PictureIndex, Sheet, Shown};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
 use crate::args::model::io;
 use crate::commands::folder_job::JobArgs;
-use crate::commands::listing::warn_of_gone;
+use crate::commands::listing::{csv_of, warn_of_gone};
 use crate::commands::living_index::IndexedArgs;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
-use crate::terminal::output::{self, grouped};
+use crate::terminal::output::{either, grouped};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -63,7 +63,6 @@ pub enum Clustering {
     Graph,
 }
 
-/// Runs the command.
 pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     if args.output.exists() {
         return Err(Failure::usage(format!(
@@ -125,27 +124,25 @@ fn write_into(
     index: &PictureIndex,
     groups: &[Cluster],
 ) -> Result<Vec<String>, Failure> {
-    let mut gone = vec![];
+    let rows = (1..).zip(groups).flat_map(|(number, group)| {
+        let row = move |(i, similarity): &(usize, f32)| {
+            [index.name(*i).into(), format!("{number}"), similarity.to_string()]
+        };
+        group.iter().map(row)
+    });
     let table = folder.join("clusters.csv");
-    let mut csv = csv::Writer::from_writer(AtomicFile::create(&table).map_err(io(&table))?);
-    let mut row = |fields: [&str; 3]| csv.write_record(fields).map_err(|e| io(&table)(e.into()));
-    row(["path", "cluster", "similarity"])?;
+    let csv = csv_of(["path", "cluster", "similarity"], rows)?;
+    AtomicFile::write(&table, &csv).map_err(io(&table))?;
+    let mut gone = vec![];
     let bar = Bar::new("drawing sheets", false);
     for (number, group) in groups.iter().enumerate() {
-        for (i, similarity) in group {
-            let number = (number + 1).to_string();
-            row([index.name(*i), &number, &similarity.to_string()])?;
-        }
         let shown = group.iter().take(args.shown);
-        let shown: Vec<_> = shown.map(|(i, s)| (*i, Some(*s))).collect();
+        let shown: Vec<Shown> = shown.map(|(i, s)| Shown::with_bar(*i, *s)).collect();
         let mut sheet = Sheet::new(96);
-        gone.extend(sheet.push_indexed(index, &shown));
+        gone.extend(sheet.push_shown(index, &shown));
         sheet.save(&folder.join(sheet_name(number)))?;
         bar.at(number + 1, groups.len());
     }
-    drop(bar);
-    let written = csv.into_inner().map_err(|e| e.into_error());
-    written.and_then(AtomicFile::finish).map_err(io(&table))?;
     Ok(gone)
 }
 
@@ -158,21 +155,16 @@ fn print(args: &ClusterArgs, index: &PictureIndex, groups: &[Cluster]) -> Result
         let mean = group.iter().map(|(_, s)| f64::from(*s)).sum::<f64>() / group.len() as f64;
         let typical = index.name(group[0].0);
         let sheet = args.output.join(sheet_name(number));
-        output::line(&match args.json {
-            true => json!({
-                "cluster": number + 1,
-                "pictures": group.len(),
-                "similarity": mean,
-                "typical": typical,
+        let (number, size) = (number + 1, group.len());
+        let object = || {
+            json!({
+                "cluster": number, "pictures": size, "similarity": mean, "typical": typical,
                 "sheet": sheet.display().to_string(),
             })
-            .to_string(),
-            false => format!(
-                "{:>4}  {:>8} pictures  similarity {mean:.3}  {typical}",
-                number + 1,
-                grouped(group.len())
-            ),
-        })?;
+        };
+        let count = grouped(size);
+        let text = || format!("{number:>4}  {count:>8} pictures  similarity {mean:.3}  {typical}");
+        either(args.json, object, text)?;
     }
     let inside: usize = groups.iter().map(Vec::len).sum();
     eprintln!(

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use anchorhood::reproduce::{Allowance, Comparison, Standings, Told};
 use anchorhood::train::{FeatureSource, MethodChoice, RunConfig, check_run_name, run_name_from};
 use clap::Parser;
-use clap::builder::PossibleValuesParser;
 
 use crate::args::resolve::configuration_by;
-use crate::args::{StartArgs, device, minutes};
+use crate::args::{StartArgs, device, minutes, one_of};
 use crate::commands::refit;
-use crate::commands::reproduce::failure;
-use crate::commands::train::stop_on_interrupt;
+use crate::commands::reproduce::{failure, show};
+use crate::commands::train::{SAVING, Viewer};
 use crate::terminal::draw::{Drawer, Style};
 use crate::terminal::failure::Failure;
+use crate::terminal::interrupt::stop_when_interrupted;
 use crate::terminal::output;
 
 /// How often every run is judged, about, where nobody says.
@@ -33,8 +33,8 @@ stopped and does nothing twice; other methods and seeds can be added to it.")]
 pub struct CompareArgs {
     /// Which methods, with commas between them.
     #[arg(long, value_name = "A,B,C", required = true, value_delimiter = ',', conflicts_with = "method.name",
-          value_parser = PossibleValuesParser::new(MethodChoice::NAMES))]
-    pub methods: Vec<String>,
+          value_parser = one_of::<MethodChoice>(MethodChoice::NAMES))]
+    pub methods: Vec<MethodChoice>,
     /// Train each for so long: its speed is measured first, and its epochs follow from it.
     #[arg(long, value_name = "M", value_parser = minutes, conflicts_with = "training.epochs",
           required_unless_present = "view_epochs")]
@@ -62,10 +62,9 @@ pub struct CompareArgs {
     pub start: StartArgs,
 }
 
-/// Runs the command.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let comparison = comparison(args)?;
-    let stop = stop_on_interrupt()?;
+    let stop = stop_when_interrupted(Some(SAVING))?;
     let style = if args.quiet { Style::Quiet } else { Style::Human };
     let mut drawer = Drawer::new(style, stop.clone());
     let device = device::open(&comparison.configs[0].machine)?;
@@ -73,14 +72,10 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let mut tell = |told: Told| match told {
         Told::Training(name) => {
             number += 1;
-            if !args.quiet {
-                drawer.say(&format!("{name}: {number} of {of}"));
-            }
+            drawer.note(&format!("{name}: {number} of {of}"));
         }
         Told::Trained { run, data } => refit::after_training(run, data, &device, &mut drawer),
-        Told::Event(event) => drawer.event(event),
-        Told::Step { done, total, .. } => drawer.loading(done, total),
-        Told::Experiment(_) | Told::Strip { .. } | Told::LeftOut { .. } => {}
+        other => show(&mut drawer, other),
     };
     let standings = comparison.carry_out(&device, &mut tell, &stop);
     drawer.finish();
@@ -137,9 +132,8 @@ fn configs(args: &CompareArgs) -> Result<Vec<RunConfig>, Failure> {
             "--{flag} says nothing here: features of all methods are recomputed to be judged; leave it out"
         )));
     }
-    let by = |method: &String| {
-        let method = method.parse().expect("the parser allows only these");
-        let mut config = configuration_by(&args.start, method)?;
+    let by = |method: &MethodChoice| {
+        let mut config = configuration_by(&args.start, *method)?;
         config.evaluation.features = FeatureSource::Recomputed;
         Ok(config)
     };

@@ -1,7 +1,7 @@
 //! `anchorhood completions` and `anchorhood man`: what a shell and a reader's `man` want to know,
 //! from the arguments themselves.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anchorhood::files::{AtomicFile, Disk, FileSystem};
@@ -10,6 +10,7 @@ use clap_complete::Shell;
 
 use crate::args::Args;
 use crate::terminal::failure::Failure;
+use crate::terminal::output;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -38,7 +39,7 @@ pub struct ManArgs {
 pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = vec![];
     clap_complete::generate(args.shell, &mut Args::command(), "anchorhood", &mut script);
-    to_stdout(&script)
+    output::bytes(&script)
 }
 
 /// Writes manual pages.
@@ -53,7 +54,7 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
             let mut page = vec![];
             let man = clap_mangen::Man::new(Args::command());
             man.render(&mut page).map_err(failed(Path::new("stdout")))?;
-            to_stdout(&page)
+            output::bytes(&page)
         }
     }
 }
@@ -73,13 +74,4 @@ fn page(command: Command, folder: &Path) -> io::Result<()> {
     let mut page = vec![];
     man.render(&mut page)?;
     AtomicFile::write(&folder.join(man.get_filename()), &page)
-}
-
-fn to_stdout(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    let written = out.write_all(bytes).and_then(|()| out.flush());
-    written.map_err(|e| match e.kind() {
-        io::ErrorKind::BrokenPipe => Failure::closed_pipe(),
-        _ => Failure::failed(format!("cannot write to stdout: {e}")),
-    })
 }

@@ -2,10 +2,9 @@
 //! others moved aside.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use anchorhood::curate::{
-    Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, KeepRule, Look,
+    Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, KeepRule,
 };
 use anchorhood::data::name_of;
 use anchorhood::engine::Device;
@@ -16,14 +15,14 @@ use anchorhood::search::{
 };
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::folder_job::JobArgs;
 use crate::commands::listing::{ListingArgs, warn_of_gone};
 use crate::commands::living_index::{IndexedArgs, folders_of};
-use crate::terminal::bar::Bar;
+use crate::terminal::bar::{Bar, Bars};
 use crate::terminal::failure::Failure;
-use crate::terminal::output::{self, counted, grouped};
+use crate::terminal::output::{counted, either, grouped};
 
 /// Pictures in a row of the sheet: pairs side by side.
 const COLUMNS: usize = 8;
@@ -97,7 +96,6 @@ pub struct DuplicatesArgs {
     pub listing: ListingArgs,
 }
 
-/// Runs the command.
 pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
     if let Some(record) = &args.undo {
         return put_back(record, args.trust_record);
@@ -128,17 +126,13 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
         draw(path, &search, &found)?;
     }
     for group in &found.groups {
-        output::line(&match args.listing.json {
-            true => as_json(&search, &found, group),
-            false => as_text(&search, &found, group),
-        })?;
+        let object = || as_json(&search, &found, group);
+        either(args.listing.json, object, || as_text(&search, &found, group))?;
     }
     for burst in found.bursts.iter().filter(|_| args.bursts) {
         let names: Vec<String> = burst.iter().map(|i| search.name(*i)).collect();
-        output::line(&match args.listing.json {
-            true => json!({ "burst": names }).to_string(),
-            false => format!("burst {}", names.join("\n      ")),
-        })?;
+        let text = || format!("burst {}", names.join("\n      "));
+        either(args.listing.json, || json!({ "burst": names }), text)?;
     }
     sum_up(&index, against.as_ref(), &search, &found);
     match &args.move_to {
@@ -185,23 +179,11 @@ fn compare(
     let usual = DuplicateOptions::default();
     let options = DuplicateOptions {
         above: args.above,
-        keep: match args.keep.is_empty() {
-            true => usual.keep,
-            false => args.keep.clone(),
-        },
+        keep: if args.keep.is_empty() { usual.keep } else { args.keep.clone() },
         ..usual
     };
-    let shown: Mutex<Option<(DuplicateStage, Bar)>> = Mutex::new(None);
-    let tell = |stage: DuplicateStage, done, total| {
-        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if shown.as_ref().is_none_or(|(before, _)| *before != stage) {
-            *shown = None; // its line is cleared before the next begins
-            *shown = Some((stage, Bar::new(words(stage), false)));
-        }
-        if let Some((_, bar)) = &*shown {
-            bar.at(done, total);
-        }
-    };
+    let bars = Bars::new(false);
+    let tell = |stage: DuplicateStage, done, total| bars.at(words(stage), done, total, "");
     Ok(search.find(device, &options, decisions, &tell)?)
 }
 
@@ -213,9 +195,12 @@ fn words(stage: DuplicateStage) -> &'static str {
     }
 }
 
+fn sides(found: &Duplicates, i: usize) -> Option<[u32; 2]> {
+    found.looks[i].as_ref().ok().map(|look| look.height_and_width)
+}
+
 fn size(found: &Duplicates, i: usize) -> String {
-    let look: Option<&Look> = found.looks[i].as_ref().ok();
-    let [height, width] = look.map_or([0, 0], |look| look.height_and_width);
+    let [height, width] = sides(found, i).unwrap_or_default();
     format!("{width}×{height}")
 }
 
@@ -239,28 +224,23 @@ fn as_text(both: &CopySearch, found: &Duplicates, group: &DuplicateGroup) -> Str
     text
 }
 
-fn as_json(both: &CopySearch, found: &Duplicates, group: &DuplicateGroup) -> String {
-    let sides = |i: usize| {
-        let look: Option<&Look> = found.looks[i].as_ref().ok();
-        look.map(|look| look.height_and_width)
-    };
+fn as_json(both: &CopySearch, found: &Duplicates, group: &DuplicateGroup) -> Value {
     let other = |d: &Duplicate| {
         json!({
             "path": both.name(d.picture),
             "kind": d.kind.to_string(),
             "of": both.name(group.keep),
             "score": d.score,
-            "height_and_width": sides(d.picture),
+            "height_and_width": sides(found, d.picture),
         })
     };
     let reasons = group.why.iter().map(|r| r.to_string());
     json!({
         "keep": both.name(group.keep),
-        "height_and_width": sides(group.keep),
+        "height_and_width": sides(found, group.keep),
         "why": reasons.collect::<Vec<_>>(),
         "others": group.others.iter().map(other).collect::<Vec<_>>(),
     })
-    .to_string()
 }
 
 /// A group after the other, the kept picture framed.
@@ -300,16 +280,13 @@ fn sum_up(
             counted(names, "further name", "further names")
         );
     }
-    let unread = found.looks.iter().filter(|look| look.is_err()).count();
-    if unread > 0 {
-        let of =
-            |(i, look): (usize, &Result<Look, String>)| Some((i, look.as_ref().err()?.clone()));
-        let first = found.looks.iter().enumerate().find_map(of);
-        let (i, why) = first.unwrap_or_default();
+    let looks = found.looks.iter().enumerate();
+    let unread: Vec<_> = looks.filter_map(|(i, look)| Some((i, look.as_ref().err()?))).collect();
+    if let Some((first, why)) = unread.first() {
         eprintln!(
             "warning: {} could not be read, and so not compared; the first is {} ({why})",
-            counted(unread, "picture", "pictures"),
-            both.name(i)
+            counted(unread.len(), "picture", "pictures"),
+            both.name(*first)
         );
     }
     let others = found.groups.iter().flat_map(|group| &group.others);
@@ -317,10 +294,7 @@ fn sum_up(
     kinds.sort_unstable();
     let counts = kinds.chunk_by(|a, b| a == b);
     let counts: Vec<String> = counts.map(|of| format!("{} {}", grouped(of.len()), of[0])).collect();
-    let told = match counts.is_empty() {
-        true => String::new(),
-        false => format!(": {}", counts.join(", ")),
-    };
+    let told = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
     let among = match against {
         None => format!("of {} pictures", grouped(both.len())),
         Some(against) => format!(
@@ -357,13 +331,7 @@ fn move_others(
     }
     if args.dry_run {
         let would = would_set_aside(&disk, &images, &sources, folder)?;
-        for (from, to) in &would.moved {
-            let [from, to] = [from, to].map(|path| name_of(path.as_os_str()));
-            output::line(&match args.listing.json {
-                true => json!({ "from": from, "to": to }).to_string(),
-                false => format!("move  {from}\n   to {to}"),
-            })?;
-        }
+        print_moves(&would.moved, args.listing.json)?;
         eprintln!(
             "{} pictures would be moved to {}; nothing was moved",
             grouped(would.moved.len()),
@@ -388,6 +356,15 @@ fn move_others(
     left_behind(&moved)
 }
 
+fn print_moves(moves: &[(PathBuf, PathBuf)], json: bool) -> Result<(), Failure> {
+    for (from, to) in moves {
+        let [from, to] = [from, to].map(|path| name_of(path.as_os_str()));
+        let text = || format!("move  {from}\n   to {to}");
+        either(json, || json!({ "from": from, "to": to }), text)?;
+    }
+    Ok(())
+}
+
 /// Names the images that are not moved.
 fn left_behind(moved: &SetAside) -> Result<(), Failure> {
     for (path, why) in &moved.left {
@@ -406,10 +383,7 @@ fn put_back(record: &Path, trust: bool) -> Result<(), Failure> {
     let key = RecordKey::of_user_if_there()?;
     let done = undo(&Disk, record, key.as_ref(), trust);
     if let Err(SearchError::UnconfirmedRecord { moves, .. }) = &done {
-        for (from, to) in moves {
-            let [from, to] = [from, to].map(|path| name_of(path.as_os_str()));
-            output::line(&format!("move  {from}\n   to {to}"))?;
-        }
+        print_moves(moves, false)?;
     }
     let done = done?;
     for (path, why) in &done.left {

@@ -54,7 +54,6 @@ pub struct EmbedArgs {
     pub machine: MachineArgs,
 }
 
-/// Runs the command.
 pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     let format = TableFormat::of(&args.output).ok_or_else(|| {
         let endings = TableFormat::ALL.map(|f| f.to_string()).join(", ");
@@ -80,13 +79,11 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     args.model.check_folders(&args.folders)?;
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
-    let journal = Journal::place(&output);
-    let threads = machine.thread_count();
     let job = FolderJob {
         labels: args.labels.labels.into(),
         content_sums: false,
         shard: args.shard,
-        ..args.job.job(&model, &args.folders, journal, threads)
+        ..args.job.job(&model, &args.folders, &output, machine.thread_count())
     };
     let device = device::open(&machine)?;
     let done = folder_job::run(&job, &device, args.job.quiet)?;

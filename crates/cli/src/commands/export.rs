@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::data::{LabelChoice, find_pictures};
 use anchorhood::discover::Whitening;
-use anchorhood::export::{Exported, OPSET, timm_config};
+use anchorhood::export::{Exported, OPSET};
 use anchorhood::files::{AtomicFile, Disk, FileSystem, resolve, same_file};
 use anchorhood::models::Form;
 use anchorhood::search::Model;
@@ -180,8 +180,7 @@ struct Export<'a>(Exported<'a>);
 
 impl Export<'_> {
     fn timm(&self, folder: &Path, overwrite: bool) -> Result<(), Failure> {
-        let architecture = self.0.network.architecture.name();
-        let config = timm_config(architecture, &self.0.tensors, &self.0.preprocessing)?;
+        let config = self.0.timm_config()?;
         let bytes = self.0.weights()?;
         let [weights, about] = timm_files(folder);
         let files = [(&weights, bytes.as_slice()), (&about, config.as_bytes())];

@@ -4,12 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
-use anchorhood::files::Disk;
 use anchorhood::search::{FolderEvent, FolderJob, FolderOutcome, FolderVectors, Model};
 use anchorhood::train::LabelsChoice;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use crate::args::one_of;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::folder_report;
@@ -41,12 +40,8 @@ pub struct JobArgs {
 #[derive(Debug, Args)]
 pub struct LabelsArgs {
     /// Whether sub-folders are classes: auto (where they look like it), folders or none.
-    #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(LabelsChoice::NAMES).map(|s| labels(&s)))]
+    #[arg(long, default_value = "auto", value_parser = one_of::<LabelsChoice>(LabelsChoice::NAMES))]
     pub labels: LabelsChoice,
-}
-
-fn labels(name: &str) -> LabelsChoice {
-    name.parse().expect("the parser allows only these")
 }
 
 /// For commands without these flags.
@@ -57,29 +52,20 @@ impl Default for JobArgs {
 }
 
 impl JobArgs {
-    /// The job that they mean.
+    /// The job that they mean, whose result is to lie at `result`.
     pub fn job<'a>(
         &'a self,
         model: &'a Model,
         folders: &'a [PathBuf],
-        journal: PathBuf,
+        result: &Path,
         threads: usize,
     ) -> FolderJob<'a> {
         FolderJob {
-            model,
-            folders,
-            known: None,
-            watched: false,
-            labels: LabelsChoice::Auto.into(),
-            journal,
             layer: self.layer.as_deref(),
             batch: self.batch.into(),
-            thumbnail: None,
-            content_sums: true,
             threads,
             restart: self.restart,
-            shard: None,
-            disk: Disk::shared(),
+            ..FolderJob::new(model, folders, result)
         }
     }
 }

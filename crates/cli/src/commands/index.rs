@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::search::{FolderJob, Journal, PictureIndex};
+use anchorhood::search::{FolderJob, PictureIndex};
 use clap::Parser;
 
 use crate::args::device;
@@ -53,7 +53,6 @@ pub struct IndexArgs {
     pub machine: MachineArgs,
 }
 
-/// Runs the command.
 pub fn run(args: &IndexArgs) -> Result<(), Failure> {
     args.model.check_folders(&args.folders)?;
     let output = args.output.clone();
@@ -61,18 +60,13 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
     check_output(&output, true)?;
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
-    let journal = Journal::place(&output);
-    let threads = machine.thread_count();
     let job = FolderJob {
         thumbnail: args.thumbnails.map(usize::from),
         labels: args.labels.labels.into(),
-        ..args.job.job(&model, &args.folders, journal, threads)
+        ..args.job.job(&model, &args.folders, &output, machine.thread_count())
     };
     let device = device::open(&machine)?;
-    let known = match output.exists() && !args.overwrite {
-        true => Some(known(&output, &job)?),
-        false => None,
-    };
+    let known = if output.exists() && !args.overwrite { Some(known(&output, &job)?) } else { None };
     let updated = known.is_some();
     let made = bring_up_to_date(&output, known, &job, &device, args.job.quiet, args.approximate);
     let (index, changes) = made?;
@@ -89,28 +83,19 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
             ),
             None => String::new(),
         },
-        match updated {
-            true => format!(": {}", told(&changes)),
-            false => String::new(),
-        }
+        if updated { format!(": {}", told(&changes)) } else { String::new() }
     ))
 }
 
 /// The index that is there, if this job can bring it up to date.
 fn known(path: &Path, job: &FolderJob) -> Result<PictureIndex, Failure> {
-    let refused = |why: String| {
+    PictureIndex::to_bring_up_to_date(path, job).map_err(|why| {
         Failure::usage(format!(
-            "{}: exists already, and {why}; choose another name with -o, or give --overwrite to replace it",
+            "{}: exists already, and {why}; choose another name with -o, or give --overwrite to \
+             replace it",
             path.display()
         ))
-    };
-    let index =
-        PictureIndex::load(path).and_then(|index| index.vectors().map(|_| ()).map(|()| index));
-    let index = index.map_err(|e| refused(format!("cannot be brought up to date ({e})")))?;
-    match index.cannot_take_up(job) {
-        Some(why) => Err(refused(why)),
-        None => Ok(index),
-    }
+    })
 }
 
 /// `pictures.index` of `~/pictures`, in the current folder.

@@ -12,17 +12,19 @@ use crate::args::InfoArgs;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
-/// Runs the command.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let device = Device::cpu(threads).describe();
-    let gpu = look_for_a_gpu();
-    let (gpus, nccl) = (Cuda::count().unwrap_or(0), look_for_nccl());
+    let gpu = Device::cuda(0, Precision::Bf16).map(|gpu| gpu.describe());
+    let gpus = Cuda::count().unwrap_or(0);
+    let nccl = find_nccl().map(|(version, place)| format!("NCCL {version}: {place}"));
     let libraries = Library::ALL.map(Library::open);
     let networks: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
-    let onnx = look_for_onnx_runtime();
+    let onnx = Runtime::find(data::host_memory().free / 2)
+        .map(|found| format!("ONNX Runtime {}: {}", found.version(), found.place().display()));
     let launch = Launch::from_environment();
-    let mpi = look_for_mpi(launch.as_ref().ok().and_then(Option::as_ref));
+    let mpi = find_mpi(launch.as_ref().ok().and_then(Option::as_ref));
+    let mpi = mpi.map(|(kind, place)| format!("{kind}: {}", place.display()));
     let launch = match launch {
         Ok(Some(launch)) => launch.to_string(),
         Ok(None) => "one process".into(),
@@ -95,32 +97,6 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         output::line(&format!("          {text}"))?;
     }
     output::line("          or any folder of JPEG, PNG, WebP, BMP, GIF or TIFF files")
-}
-
-/// Which ONNX Runtime runs models of other programs, or why none does.
-fn look_for_onnx_runtime() -> Result<String, String> {
-    let memory = data::host_memory().free / 2;
-    let found = Runtime::find(memory).map_err(|e| e.to_string())?;
-    let place = found.place().display();
-    Ok(format!("ONNX Runtime {}: {place}", found.version()))
-}
-
-/// Which MPI several processes would train by, or why none can be used.
-fn look_for_mpi(launch: Option<&Launch>) -> Result<String, String> {
-    let (kind, place) = find_mpi(launch).map_err(|e| e.to_string())?;
-    Ok(format!("{kind}: {}", place.display()))
-}
-
-/// Which NCCL GPUs of several processes would train by, or why none can be used.
-fn look_for_nccl() -> Result<String, String> {
-    let (version, place) = find_nccl().map_err(|e| e.to_string())?;
-    Ok(format!("NCCL {version}: {place}"))
-}
-
-/// The first GPU, or why there is none.
-fn look_for_a_gpu() -> Result<String, String> {
-    let gpu = Device::cuda(0, Precision::Bf16).map_err(|e| e.to_string())?;
-    Ok(gpu.describe())
 }
 
 /// How many pictures of a data set there are where it is usually kept, or why there are none.

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::search::{PictureIndex, Sheet, Shown};
 use clap::Args;
+use serde_json::Value;
 
 use crate::args::model::check_output;
 use crate::terminal::failure::Failure;
+use crate::terminal::output::either;
 
 /// Flags of commands that name pictures.
 #[derive(Debug, Args)]
@@ -31,13 +33,42 @@ impl ListingArgs {
         }
     }
 
-    /// Draws the sheet where one is wanted.
-    pub fn draw(&self, index: &PictureIndex, shown: &[Shown]) -> Result<(), Failure> {
-        match &self.sheet {
-            Some(path) => draw(path, 112, index, shown),
-            None => Ok(()),
+    /// Draws the sheet where one is wanted, and writes a line for each picture.
+    pub fn show(&self, index: &PictureIndex, listed: &[Listed]) -> Result<(), Failure> {
+        if let Some(path) = &self.sheet {
+            draw(path, 112, index, listed.iter().map(|one| one.shown.clone()))?;
         }
+        print(listed, self.json)
     }
+}
+
+/// A picture that is named.
+pub struct Listed {
+    /// On a sheet.
+    pub shown: Shown,
+    /// To programs.
+    pub object: Value,
+    /// To people.
+    pub line: String,
+}
+
+/// Writes a line for each picture.
+pub fn print(listed: &[Listed], json: bool) -> Result<(), Failure> {
+    listed.iter().try_for_each(|one| either(json, || one.object.clone(), || one.line.clone()))
+}
+
+/// The bytes of a CSV file.
+pub fn csv_of<const N: usize>(
+    header: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> Result<Vec<u8>, Failure> {
+    let failed = |e: csv::Error| Failure::failed(e.to_string());
+    let mut csv = csv::Writer::from_writer(vec![]);
+    csv.write_record(header).map_err(failed)?;
+    for row in rows {
+        csv.write_record(row).map_err(failed)?;
+    }
+    csv.into_inner().map_err(|e| Failure::failed(e.to_string()))
 }
 
 /// Draws pictures of an index, so many pixels a side.
@@ -45,10 +76,10 @@ pub fn draw(
     path: &Path,
     tile: usize,
     index: &PictureIndex,
-    shown: &[Shown],
+    shown: impl Iterator<Item = Shown>,
 ) -> Result<(), Failure> {
     let mut sheet = Sheet::new(tile);
-    warn_of_gone(&sheet.push_shown(index, shown));
+    warn_of_gone(&sheet.push_shown(index, &shown.collect::<Vec<_>>()));
     Ok(sheet.save(path)?)
 }
 

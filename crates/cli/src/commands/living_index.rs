@@ -4,14 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
-use anchorhood::search::{Changes, FolderJob, Journal, Model, PictureIndex, cached_index};
+use anchorhood::search::{Changes, FolderJob, Model, PictureIndex, cached_index};
 use clap::Args;
 
 use crate::args::device;
 use crate::args::model::MachineArgs;
 use crate::args::pictures::{ModelFlag, is_folder};
 use crate::commands::folder_job::{self, JobArgs};
-use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
 
@@ -137,16 +136,13 @@ pub fn cached(
     device: &Device,
 ) -> Result<PictureIndex, Failure> {
     let path = cached_index(model, folders, job.layer.as_deref())?;
-    let job_of_all = job.job(model, folders, Journal::place(&path), threads);
-    let known =
-        PictureIndex::load(&path).and_then(|index| index.vectors().map(|_| ()).map(|()| index));
-    let known = match known {
-        Ok(index) => Some(index).filter(|index| index.cannot_take_up(&job_of_all).is_none()),
-        Err(_) if !path.exists() => None,
-        Err(error) => {
-            eprintln!("warning: {}; it is made again", sentence(&error));
+    let job_of_all = job.job(model, folders, &path, threads);
+    let known = match PictureIndex::to_bring_up_to_date(&path, &job_of_all) {
+        Err(why) if path.exists() => {
+            eprintln!("warning: {}: {why}; it is made again", path.display());
             None
         }
+        known => known.ok(),
     };
     let (index, changes) = bring_up_to_date(&path, known, &job_of_all, device, job.quiet, false)?;
     if !job.quiet && !changes.none() {
@@ -165,6 +161,12 @@ pub fn bring_up_to_date(
     quiet: bool,
     approximate: bool,
 ) -> Result<(PictureIndex, Changes), Failure> {
+    if known.as_ref().is_some_and(PictureIndex::is_outdated) {
+        eprintln!(
+            "{}: made by a version of the program that decoded images in another way; all of its vectors are made again",
+            path.display()
+        );
+    }
     let job = FolderJob { known: known.as_ref(), ..job.clone() };
     let done = folder_job::run(&job, device, quiet)?;
     if !quiet && (approximate || done.readable > PictureIndex::EXACT_UP_TO) {

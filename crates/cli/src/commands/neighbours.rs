@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::curate::Hit;
 use anchorhood::data::{about_picture, name_of};
-use anchorhood::search::{Embedder, PictureIndex, Sheet};
+use anchorhood::search::{Embedder, PictureIndex, Sheet, Shown};
 use clap::Parser;
 use serde_json::json;
 
@@ -56,7 +56,6 @@ pub struct NeighboursArgs {
     pub machine: MachineArgs,
 }
 
-/// Runs the command.
 pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
     args.listing.check()?;
     let (place, job) = (std::slice::from_ref(&args.index), JobArgs::default());
@@ -130,17 +129,14 @@ fn draw(index: &PictureIndex, found: &[(&Path, Vec<Hit>)]) -> Result<Sheet, Fail
     }
     for (query, hits) in found {
         sheet.push_file(query, None, true);
-        let shown: Vec<_> = hits.iter().map(|h| (h.index, Some(h.similarity))).collect();
-        warn_of_gone(&sheet.push_indexed(index, &shown));
+        let shown: Vec<_> = hits.iter().map(|h| Shown::with_bar(h.index, h.similarity)).collect();
+        warn_of_gone(&sheet.push_shown(index, &shown));
     }
     Ok(sheet)
 }
 
 fn recall(args: &NeighboursArgs, index: &PictureIndex) -> f64 {
-    match args.exact {
-        true => 1.0,
-        false => index.recall(),
-    }
+    if args.exact { 1.0 } else { index.recall() }
 }
 
 fn print(

@@ -1,6 +1,7 @@
 //! `anchorhood outliers`: pictures of an index that are unlike all others, and blurry, dark, bright
 //! and flat ones.
 
+use std::cmp::Ordering;
 use std::path::PathBuf;
 
 use anchorhood::curate::{Appearance, outlier_scores};
@@ -9,11 +10,11 @@ use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::commands::folder_job::JobArgs;
-use crate::commands::listing::ListingArgs;
+use crate::commands::listing::{Listed, ListingArgs};
 use crate::commands::living_index::IndexedArgs;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
-use crate::terminal::output::{self, grouped};
+use crate::terminal::output::grouped;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -57,15 +58,13 @@ pub enum By {
     Flat,
 }
 
-/// A picture, how odd it is (more is odder), and what is shown of that.
+/// A picture, the number that says how odd it is, and how it looks.
 struct Odd {
     picture: usize,
-    oddness: f32,
-    shown: f32,
+    score: f32,
     appearance: Option<Appearance>,
 }
 
-/// Runs the command.
 pub fn run(args: &OutliersArgs) -> Result<(), Failure> {
     args.listing.check()?;
     let index = args.pictures.open(&JobArgs::default())?;
@@ -73,23 +72,27 @@ pub fn run(args: &OutliersArgs) -> Result<(), Failure> {
         By::Unlike => unlike(args, &index)?,
         By::Blurry | By::Dark | By::Bright | By::Flat => looking(args.by, &index),
     };
-    odd.sort_by(|a, b| b.oddness.total_cmp(&a.oddness).then(a.picture.cmp(&b.picture)));
+    odd.sort_by(|a, b| args.by.first(a.score, b.score).then(a.picture.cmp(&b.picture)));
     odd.truncate(args.n);
-    let shown = |one: &Odd| Shown {
-        picture: one.picture,
-        note: format!("{:.3}", one.shown),
-        ..Shown::default()
+    let listed = |one: &Odd| {
+        let (name, note) = (index.name(one.picture), format!("{:.3}", one.score));
+        Listed {
+            shown: Shown { picture: one.picture, note, ..Shown::default() },
+            object: as_json(args.by, name, one),
+            line: format!("{:.4}  {name}", one.score),
+        }
     };
-    let shown: Vec<Shown> = odd.iter().map(shown).collect();
-    args.listing.draw(&index, &shown)?;
-    for one in &odd {
-        let name = index.name(one.picture);
-        output::line(&match args.listing.json {
-            true => as_json(args.by, name, one).to_string(),
-            false => format!("{:.4}  {name}", one.shown),
-        })?;
+    args.listing.show(&index, &odd.iter().map(listed).collect::<Vec<_>>())
+}
+
+impl By {
+    /// Which of two scores is odder: it is less.
+    fn first(self, a: f32, b: f32) -> Ordering {
+        match self {
+            By::Unlike | By::Bright => b.total_cmp(&a),
+            By::Blurry | By::Dark | By::Flat => a.total_cmp(&b),
+        }
     }
-    Ok(())
 }
 
 fn unlike(args: &OutliersArgs, index: &PictureIndex) -> Result<Vec<Odd>, Failure> {
@@ -99,12 +102,7 @@ fn unlike(args: &OutliersArgs, index: &PictureIndex) -> Result<Vec<Odd>, Failure
     let scores =
         outlier_scores(&device, index.vectors()?, index.parts().dim, args.k as usize, &tell);
     drop(bar);
-    let odd = |(picture, score): (usize, f32)| Odd {
-        picture,
-        oddness: score,
-        shown: score,
-        appearance: None,
-    };
+    let odd = |(picture, score)| Odd { picture, score, appearance: None };
     Ok(scores?.into_iter().enumerate().map(odd).collect())
 }
 
@@ -117,8 +115,7 @@ fn looking(by: By, index: &PictureIndex) -> Vec<Odd> {
     for (picture, seen) in seen.into_iter().enumerate() {
         match seen {
             Ok(seen) => {
-                let (oddness, shown) = judged(by, &seen);
-                odd.push(Odd { picture, oddness, shown, appearance: Some(seen) });
+                odd.push(Odd { picture, score: score(by, &seen), appearance: Some(seen) });
             }
             Err(why) => unread.push((picture, why)),
         }
@@ -133,14 +130,12 @@ fn looking(by: By, index: &PictureIndex) -> Vec<Odd> {
     odd
 }
 
-/// How odd a picture looks, and the number that says so.
-fn judged(by: By, seen: &Appearance) -> (f32, f32) {
+fn score(by: By, seen: &Appearance) -> f32 {
     match by {
-        By::Blurry => (-seen.sharpness, seen.sharpness),
-        By::Dark => (-seen.brightness, seen.brightness),
-        By::Bright => (seen.brightness, seen.brightness),
-        By::Flat => (-seen.contrast, seen.contrast),
-        By::Unlike => (0.0, 0.0), // told by vectors
+        By::Blurry => seen.sharpness,
+        By::Dark | By::Bright => seen.brightness,
+        By::Flat => seen.contrast,
+        By::Unlike => 0.0, // told by vectors
     }
 }
 
@@ -153,6 +148,6 @@ fn as_json(by: By, name: &str, one: &Odd) -> Value {
             "contrast": seen.contrast,
             "by": format!("{by:?}").to_lowercase(),
         }),
-        None => json!({ "path": name, "score": one.shown, "by": "unlike" }),
+        None => json!({ "path": name, "score": one.score, "by": "unlike" }),
     }
 }

@@ -39,10 +39,7 @@ pub fn after_training(run: &Path, data: &Dataset, device: &Device, viewer: &mut 
 /// Takes it away from a run that goes on learning.
 pub fn forget(run: &Path) -> Result<(), Failure> {
     let path = refitted_path(run);
-    match path.is_file() {
-        true => Disk.remove(&path).map_err(io(&path)),
-        false => Ok(()),
-    }
+    if path.is_file() { Disk.remove(&path).map_err(io(&path)) } else { Ok(()) }
 }
 
 /// How long that takes by what an evaluation of the run takes: as long, of larger pictures, with a

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::data::{Dataset, Split};
 use anchorhood::engine::Device;
-use anchorhood::report::{Embedding, ReportError, RunRecord, write_report};
+use anchorhood::evaluate::Rows;
+use anchorhood::report::{ReportError, RunRecord, write_report};
 use anchorhood::search::Model;
 use anchorhood::train::{RunDir, checkpoint_path, model_path};
 use clap::Parser;
@@ -96,8 +97,8 @@ fn write(
 }
 
 /// What a run's model makes of its pictures now, where its method remembers none.
-fn embedded(run: &Path, train: &Split, device: &Device) -> Result<Embedding, Failure> {
+fn embedded(run: &Path, train: &Split, device: &Device) -> Result<Rows, Failure> {
     let model = Model::load(model_path(run))?;
     let vectors = model.embed(device, &train.pictures)?;
-    Ok(Embedding { dim: vectors.dim(), vectors: vectors.values().to_vec() })
+    Ok(Rows::new(vectors.values().to_vec(), vectors.dim()))
 }

@@ -11,11 +11,11 @@ use serde_json::json;
 
 use crate::args::model::io;
 use crate::commands::folder_job::JobArgs;
-use crate::commands::listing::ListingArgs;
+use crate::commands::listing::{Listed, ListingArgs};
 use crate::commands::living_index::{IndexedArgs, folders_of};
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
-use crate::terminal::output::{self, grouped};
+use crate::terminal::output::grouped;
 
 /// More than a line for each of ten million pictures.
 const MOST_BYTES: u64 = 1 << 30;
@@ -44,7 +44,6 @@ pub struct SelectArgs {
     pub listing: ListingArgs,
 }
 
-/// Runs the command.
 pub fn run(args: &SelectArgs) -> Result<(), Failure> {
     args.listing.check()?;
     let index = args.pictures.open(&JobArgs::default())?;
@@ -57,17 +56,12 @@ pub fn run(args: &SelectArgs) -> Result<(), Failure> {
     let mut tell = |done| bar.at(done, count);
     let chosen = select(index.vectors()?, index.parts().dim, count, &already, &mut tell);
     drop(bar);
-    let shown =
-        |one: &Chosen| Shown { picture: one.index, bar: one.similarity, ..Shown::default() };
-    let shown: Vec<Shown> = chosen.iter().map(shown).collect();
-    args.listing.draw(&index, &shown)?;
-    for one in &chosen {
-        let name = index.name(one.index);
-        output::line(&match args.listing.json {
-            true => json!({ "path": name, "similarity": one.similarity }).to_string(),
-            false => name.to_string(),
-        })?;
-    }
+    let listed = |one: &Chosen| Listed {
+        shown: Shown::with_bar(one.index, one.similarity),
+        object: json!({ "path": index.name(one.index), "similarity": one.similarity }),
+        line: index.name(one.index).into(),
+    };
+    args.listing.show(&index, &chosen.iter().map(listed).collect::<Vec<_>>())?;
     sum_up(&index, &chosen, already.len(), count);
     Ok(())
 }

@@ -17,7 +17,6 @@ use crate::args::resolve::{find_run, model_of};
 use crate::args::run_data;
 use crate::args::token::{TokenArgs, VARIABLE};
 use crate::commands::living_index;
-use crate::terminal::advice::sentence;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -64,7 +63,6 @@ pub struct ServeArgs {
     pub machine: MachineArgs,
 }
 
-/// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let token = args.token.token(args.host)?;
     if args.token.token.is_some() {
@@ -202,15 +200,10 @@ impl From<ServeError> for Failure {
             ServeError::Search(error) => error.into(),
             ServeError::Report(error) => error.into(),
             ServeError::Engine(error) => error.into(),
-            ServeError::System(_) | ServeError::Listen { .. } | ServeError::Ended => {
-                Failure::failed(sentence(&error))
+            error => {
+                use ServeError::{Ended, Listen, System};
+                Failure::of(!matches!(error, System(_) | Listen { .. } | Ended), &error)
             }
-            ServeError::Taken { .. }
-            | ServeError::Open { .. }
-            | ServeError::BadToken
-            | ServeError::WideFolder { .. }
-            | ServeError::OtherPictures { .. }
-            | ServeError::Catalog(_) => Failure::usage(sentence(&error)),
         }
     }
 }

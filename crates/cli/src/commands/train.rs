@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -26,6 +25,7 @@ use crate::commands::tensorboard::Follower;
 use crate::terminal::draw::{Drawer, Style};
 use crate::terminal::failure::Failure;
 use crate::terminal::folder_report;
+use crate::terminal::interrupt::stop_when_interrupted;
 use crate::terminal::output;
 
 /// Who sees a training.
@@ -36,20 +36,6 @@ pub trait Viewer: Send {
     fn note(&mut self, _text: &str) {}
     /// So many of all pictures are read.
     fn loading(&mut self, _done: usize, _total: usize) {}
-}
-
-impl Viewer for Drawer {
-    fn event(&mut self, event: &Event) {
-        Drawer::event(self, event);
-    }
-
-    fn note(&mut self, text: &str) {
-        Drawer::note(self, text);
-    }
-
-    fn loading(&mut self, done: usize, total: usize) {
-        Drawer::loading(self, done, total);
-    }
 }
 
 /// A training that is over.
@@ -78,7 +64,7 @@ fn train(args: &TrainArgs, ranks: &Ranks) -> Result<(), Failure> {
         (true, _, true) => Style::Quiet,
         (true, false, false) => Style::Human,
     };
-    let stop = stop_when_interrupted(first)?;
+    let stop = stop_when_interrupted(first.then_some(SAVING))?;
     let mut drawer = Drawer::new(style, stop.clone());
     let trained = learn(args, (began, ranks), None, &mut drawer, &stop);
     let drawn = match &trained {
@@ -93,14 +79,11 @@ fn train(args: &TrainArgs, ranks: &Ranks) -> Result<(), Failure> {
         (Outcome::Stopped(_), _) if !first => Err(Failure::interrupted()),
         (Outcome::Stopped(position), _) => {
             eprintln!(
-                "stopped at {position}, saved in {}; go on with\n  {}",
+                "stopped at {position}, saved in {}; go on with\n  anchorhood train --resume {}",
                 trained.run.display(),
-                resume_command(&args.runs, &trained.run)
+                run_and_place(&args.runs, &trained.run)
             );
-            Err(match drawer.closed() {
-                true => Failure::closed_pipe(),
-                false => Failure::interrupted(),
-            })
+            Err(if drawer.closed() { Failure::closed_pipe() } else { Failure::interrupted() })
         }
     }
 }
@@ -116,7 +99,10 @@ pub fn learn(
 ) -> Result<Trained, Failure> {
     let (mut plan, model) = plan(args)?;
     let data = match own {
-        Some(own) => own_data(&plan, own)?,
+        Some(own) => {
+            let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
+            own.with_options(&config.data.load_options(config.seed))?
+        }
         None => open(&plan, args.moved.as_deref(), ranks, viewer)?,
     };
     if let (Plan::New(config), true) = (&mut plan, epochs_are_open(args)) {
@@ -152,12 +138,6 @@ pub fn learn(
     let (run, outcome) = work.on(&device)?;
     device.leave();
     Ok(Trained { run, outcome, data, device: device.alone() })
-}
-
-/// Pictures that are in memory already, as the settings want them.
-fn own_data(plan: &Plan, own: Dataset) -> Result<Dataset, Failure> {
-    let (Plan::New(config) | Plan::Resume(_, config)) = plan;
-    Ok(own.with_options(&config.data.load_options(config.seed))?)
 }
 
 /// Pixels that a run looks at where nobody says how long it is to be: 330,000 views of 32×32, two
@@ -308,10 +288,7 @@ impl Training<'_> {
     /// So many minutes since the program's start, the report included.
     fn budget(&self, minutes: f64, device: &Device) -> TimeBudget {
         TimeBudget {
-            afterwards: match device.is_host() {
-                true => A_REPORT,
-                false => A_REPORT_ON_GPU,
-            },
+            afterwards: if device.is_host() { A_REPORT } else { A_REPORT_ON_GPU },
             ..TimeBudget::new(60.0 * minutes, self.began)
         }
     }
@@ -367,17 +344,8 @@ fn begins_from(model: &Pretrained, config: &RunConfig) -> String {
     )
 }
 
-/// The first Ctrl-C asks training to save and end, the second ends the program.
-pub fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
-    stop_when_interrupted(true)
-}
-
-/// The same, with or without a word about it.
-fn stop_when_interrupted(speaks: bool) -> Result<Arc<AtomicBool>, Failure> {
-    crate::terminal::interrupt::stop_when_interrupted(
-        speaks.then_some("saving after this step … (once more to end at once)"),
-    )
-}
+/// What is said when the first Ctrl-C asks training to save and end; the second ends the program.
+pub const SAVING: &str = "saving after this step … (once more to end at once)";
 
 fn open(
     plan: &Plan,
@@ -524,11 +492,6 @@ fn beside_base(run: &Path, judged: bool) -> Option<String> {
     }
 }
 
-/// What to type to go on with a run.
-fn resume_command(runs: &Path, run: &Path) -> String {
-    format!("anchorhood train --resume {}", run_and_place(runs, run))
-}
-
 /// A run by name where that is enough, by folder otherwise, and where the name would be taken for a
 /// flag.
 fn run_and_place(runs: &Path, run: &Path) -> String {
@@ -546,29 +509,19 @@ fn run_and_place(runs: &Path, run: &Path) -> String {
 /// As a shell takes it.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
-    match text.chars().all(plain) {
-        true => text.into(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
+    if text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Args, Command};
+    use crate::args::train;
     use anchorhood::data::{Pictures, Split};
     use anchorhood::train::MethodChoice;
-    use clap::Parser;
 
     #[test]
     fn epochs_are_decided_once() {
-        let open = |line: &str| {
-            let words = std::iter::once("anchorhood").chain(line.split_whitespace());
-            match Args::try_parse_from(words).unwrap().command {
-                Command::Train(args) => epochs_are_open(&args),
-                _ => panic!("not train"),
-            }
-        };
+        let open = |line: &str| epochs_are_open(&train(line));
         assert!(open("train folder") && open("train cifar10 --preset quick"));
         for line in [
             "train",

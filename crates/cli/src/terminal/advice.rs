@@ -88,10 +88,7 @@ fn checkpoint(error: &CheckpointError) -> Option<String> {
         CheckpointError::Write { source, .. } => Some(written(source.kind()).into()),
         CheckpointError::OtherMemory { .. } => Some("judge with --features recomputed".into()),
         CheckpointError::Engine(error) => engine(error),
-        CheckpointError::Read { .. }
-        | CheckpointError::Damaged { .. }
-        | CheckpointError::NotFinite { .. }
-        | CheckpointError::Mismatch { .. } => None,
+        _ => None,
     }
 }
 
@@ -156,19 +153,7 @@ fn train(error: &TrainError) -> Option<String> {
         TrainError::Engine(error) => return engine(error),
         TrainError::Data(error) => return data(error),
         TrainError::Checkpoint(error) => return checkpoint(error),
-        TrainError::Config(_)
-        | TrainError::TooFewPictures { .. }
-        | TrainError::NoLabels { .. }
-        | TrainError::NoSuchRun { .. }
-        | TrainError::OtherSettings { .. }
-        | TrainError::OwnMethod { .. }
-        | TrainError::OtherPictures { .. }
-        | TrainError::Disagree { .. }
-        | TrainError::OtherPosition { .. }
-        | TrainError::OneColour { .. }
-        | TrainError::LacksTensor { .. }
-        | TrainError::Io { .. }
-        | TrainError::Weights { .. } => return None,
+        _ => return None,
     })
 }
 
@@ -247,10 +232,7 @@ fn serve(error: &ServeError) -> Option<String> {
         ServeError::Search(error) => search(error),
         ServeError::Report(error) => report(error),
         ServeError::Engine(error) => engine(error),
-        ServeError::Listen { .. }
-        | ServeError::Catalog(_)
-        | ServeError::Ended
-        | ServeError::System(_) => None,
+        _ => None,
     }
 }
 
@@ -264,11 +246,7 @@ fn reproduce(error: &ReproduceError) -> Option<String> {
         ReproduceError::Data(error) => data(error),
         ReproduceError::Engine(error) => engine(error),
         ReproduceError::Report(error) => report(error),
-        ReproduceError::Unknown { .. }
-        | ReproduceError::UnknownRow { .. }
-        | ReproduceError::Record { .. }
-        | ReproduceError::Missing { .. }
-        | ReproduceError::Stopped => None,
+        _ => None,
     }
 }
 
@@ -279,7 +257,7 @@ fn export(error: &ExportError) -> Option<String> {
             Some("what was computed is kept, the same command goes on from there".into())
         }
         ExportError::Search(error) => search(error),
-        ExportError::Write(_) | ExportError::Layer { .. } | ExportError::Length { .. } => None,
+        _ => None,
     }
 }
 

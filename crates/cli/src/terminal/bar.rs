@@ -2,6 +2,7 @@
 //! stderr: stdout holds results.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -110,10 +111,7 @@ impl Bar {
 
     /// Says something beside the bar.
     pub fn say(&self, text: &str) {
-        match self.bar.is_hidden() {
-            true => eprintln!("{text}"),
-            false => self.bar.println(printable(text)),
-        }
+        if self.bar.is_hidden() { eprintln!("{text}") } else { self.bar.println(printable(text)) }
     }
 
     /// Seconds since it began.
@@ -125,6 +123,28 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A bar for each part of some work, one at a time.
+pub struct Bars {
+    quiet: bool,
+    now: Mutex<Option<Bar>>,
+}
+
+impl Bars {
+    /// Quiet ones show nothing.
+    pub fn new(quiet: bool) -> Bars {
+        Bars { quiet, now: Mutex::new(None) }
+    }
+
+    /// So much of a part is done, and something to say of it; told from whichever thread gets there.
+    pub fn at(&self, what: &str, done: usize, total: usize, word: &str) {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.as_ref().is_some_and(|bar| bar.what != what) {
+            *now = None; // its line is cleared before the next begins
+        }
+        now.get_or_insert_with(|| Bar::new(what, self.quiet)).with(done, total, word);
     }
 }
 

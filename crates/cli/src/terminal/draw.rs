@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood::train::{
-    Accuracy, Discovered, Event, LabelFreeEvaluated, PretextMeasured, PretextShare, Progress,
-    RunStarted, Subject, TimeFitted,
+    Accuracy, Discovered, Event, LabelFreeEvaluated, PretextMeasured, PretextShare, RunStarted,
+    Subject, TimeFitted,
 };
 use indicatif::ProgressBar;
 
+use crate::commands::train::Viewer;
 use crate::terminal::bar::styled;
 use crate::terminal::output::{self, duration, grouped};
 
@@ -20,6 +21,8 @@ use crate::terminal::output::{self, duration, grouped};
 pub enum Style {
     /// Bars on a terminal, lines otherwise.
     Human,
+    /// The same for many runs: none of them has a line for each epoch.
+    Brief,
     /// Events on stdout.
     Json,
     /// Warnings only.
@@ -39,7 +42,7 @@ pub struct Drawer {
 impl Drawer {
     /// `stop` is set when nobody reads stdout any more.
     pub fn new(style: Style, stop: Arc<AtomicBool>) -> Self {
-        let bar = styled(style != Style::Human);
+        let bar = styled(!matches!(style, Style::Human | Style::Brief));
         bar.set_prefix("getting ready");
         Drawer { style, bar, stop, closed: false }
     }
@@ -49,32 +52,15 @@ impl Drawer {
         self.closed
     }
 
-    /// Shows one event.
-    pub fn event(&mut self, event: &Event) {
-        match self.style {
-            Style::Json => self.json(event),
-            Style::Quiet => {
-                if let Event::Warning { message } = event {
-                    eprintln!("warning: {message}");
-                }
-            }
-            Style::Human => self.human(event),
-            Style::Silent => {}
-        }
+    /// So much of something is done.
+    pub fn step(&self, what: String, done: usize, total: usize, message: Option<String>) {
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+        self.bar.set_prefix(what);
+        self.bar.set_message(message.unwrap_or_else(|| format!("{done}/{total}")));
     }
 
-    /// Pictures read so far.
-    pub fn loading(&self, done: usize, total: usize) {
-        if self.style == Style::Human && total > 0 {
-            self.bar.set_length(total as u64);
-            self.bar.set_position(done as u64);
-            self.bar.set_prefix("reading pictures");
-            self.bar.set_message(format!("{done}/{total}"));
-        }
-    }
-
-    /// Says something beside the bar.
-    pub fn say(&self, text: &str) {
+    fn say(&self, text: &str) {
         if self.bar.is_hidden() {
             eprintln!("{text}");
         } else {
@@ -82,11 +68,10 @@ impl Drawer {
         }
     }
 
-    /// Says what is good to know, to people alone.
-    pub fn note(&self, text: &str) {
-        if self.style == Style::Human {
-            self.say(text);
-        }
+    /// Takes the bar away until something happens again: a table is about to be printed.
+    pub fn clear(&self) {
+        self.bar.suspend(|| {});
+        self.bar.reset();
     }
 
     /// Takes the bar away.
@@ -107,10 +92,19 @@ impl Drawer {
 
     fn human(&mut self, event: &Event) {
         match event {
-            Event::Progress(p) => self.progress(p),
-            Event::Discovering { round, done, pictures } => {
-                self.discovering(*round, *done, *pictures)
+            Event::Progress(p) => {
+                let left = duration(p.seconds_left);
+                let message = format!(
+                    "loss {:.4}, {:.0} pictures/s, {left} left",
+                    p.loss, p.pictures_per_second
+                );
+                let what = format!("round {} epoch {}", p.round, p.epoch + 1);
+                self.step(what, p.batch, p.batches, Some(message));
             }
+            Event::Discovering { round, done, pictures } => {
+                self.step(format!("round {round} discovery"), *done, *pictures, None)
+            }
+            Event::EpochEnded(_) if self.style == Style::Brief => {}
             other => {
                 if let Some(text) = sentence(other) {
                     self.say(&text);
@@ -118,24 +112,32 @@ impl Drawer {
             }
         }
     }
+}
 
-    fn progress(&self, p: &Progress) {
-        self.bar.set_length(p.batches as u64);
-        self.bar.set_position(p.batch as u64);
-        self.bar.set_prefix(format!("round {} epoch {}", p.round, p.epoch + 1));
-        self.bar.set_message(format!(
-            "loss {:.4}, {:.0} pictures/s, {} left",
-            p.loss,
-            p.pictures_per_second,
-            duration(p.seconds_left)
-        ));
+impl Viewer for Drawer {
+    fn event(&mut self, event: &Event) {
+        match self.style {
+            Style::Json => self.json(event),
+            Style::Quiet => {
+                if let Event::Warning { message } = event {
+                    eprintln!("warning: {message}");
+                }
+            }
+            Style::Human | Style::Brief => self.human(event),
+            Style::Silent => {}
+        }
     }
 
-    fn discovering(&self, round: usize, done: usize, pictures: usize) {
-        self.bar.set_length(pictures as u64);
-        self.bar.set_position(done as u64);
-        self.bar.set_prefix(format!("round {round} discovery"));
-        self.bar.set_message(format!("{done}/{pictures}"));
+    fn note(&mut self, text: &str) {
+        if let Style::Human | Style::Brief = self.style {
+            self.say(text);
+        }
+    }
+
+    fn loading(&mut self, done: usize, total: usize) {
+        if total > 0 {
+            self.step("reading pictures".into(), done, total, None);
+        }
     }
 }
 
@@ -219,12 +221,12 @@ fn label_free(e: &LabelFreeEvaluated) -> String {
     format!(
         "without labels {:.1}%: {:.1}% of changed copies find their original, {:.1}% of neighbours are shared; effective rank {:.1}, \
          uniformity {:.2} ({} pictures)",
-        100.0 * e.score,
-        100.0 * e.found,
-        100.0 * e.agreement,
-        e.effective_rank,
-        e.uniformity,
-        grouped(e.pictures)
+        100.0 * e.figures.score,
+        100.0 * e.figures.found,
+        100.0 * e.figures.agreement,
+        e.figures.effective_rank,
+        e.figures.uniformity,
+        grouped(e.figures.pictures)
     )
 }
 

@@ -1,5 +1,7 @@
 //! What goes wrong, as the shell sees it: a sentence and an exit code.
 
+use std::error::Error;
+
 use anchorhood::data::DataError;
 use anchorhood::report::ReportError;
 use anchorhood::train::{CheckpointError, ConfigError, TrainError};
@@ -26,6 +28,11 @@ impl Failure {
         Failure { message: Some(message.into()), code: 1 }
     }
 
+    /// What a library says: something that cannot be asked for, or that failed.
+    pub fn of(usage: bool, error: &(dyn Error + 'static)) -> Self {
+        Failure { message: Some(sentence(error)), code: if usage { 2 } else { 1 } }
+    }
+
     /// A run that was interrupted and saved; all has been said.
     pub fn interrupted() -> Self {
         Failure { message: None, code: 130 }
@@ -42,19 +49,13 @@ impl Failure {
 
 impl From<TrainError> for Failure {
     fn from(error: TrainError) -> Self {
-        match error.is_usage() {
-            true => Failure::usage(sentence(&error)),
-            false => Failure::failed(sentence(&error)),
-        }
+        Failure::of(error.is_usage(), &error)
     }
 }
 
 impl From<DataError> for Failure {
     fn from(error: DataError) -> Self {
-        match error.is_usage() {
-            true => Failure::usage(sentence(&error)),
-            false => Failure::failed(sentence(&error)),
-        }
+        Failure::of(error.is_usage(), &error)
     }
 }
 

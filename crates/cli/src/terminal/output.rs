@@ -6,17 +6,32 @@ use std::io::{self, Write};
 
 use anchorhood::data::unseen;
 pub use anchorhood::report::{counted, duration, grouped};
+use serde_json::Value;
 
 use crate::terminal::failure::Failure;
 
 /// Writes a line to stdout.
 pub fn line(text: &str) -> Result<(), Failure> {
+    bytes(format!("{}\n", printable(text)).as_bytes())
+}
+
+/// Writes bytes to stdout, as they are.
+pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let written = writeln!(out, "{}", printable(text)).and_then(|()| out.flush());
+    let written = out.write_all(bytes).and_then(|()| out.flush());
     written.map_err(|e| match e.kind() {
         io::ErrorKind::BrokenPipe => Failure::closed_pipe(),
         _ => Failure::failed(format!("cannot write to stdout: {e}")),
     })
+}
+
+/// Writes a line to stdout: an object for a program, or a text for a person.
+pub fn either(
+    json: bool,
+    object: impl FnOnce() -> Value,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    line(&if json { object().to_string() } else { text() })
 }
 
 /// A text as it may be shown: names of files can hold sequences that colour a terminal, move its

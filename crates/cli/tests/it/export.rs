@@ -1,111 +1,13 @@
-//! `anchorhood export`: other people's programs run the model and agree with ours.
+//! `anchorhood export` and ONNX models without the library that runs them.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use crate::clients;
-use crate::common::Sandbox;
-use crate::folders::{fill, trained};
+use crate::common::{Ran, files_below, trained};
+use crate::folders::fill;
 
-/// Our own vectors of 12 pictures of the network's size.
-fn embedded(sandbox: &Sandbox) {
-    fill(&sandbox.path("pictures"), 12);
-    let args = ["embed", "--model", "a", "pictures", "-o", "v.jsonl", "--device", "cpu"];
-    sandbox.run(&args).succeeded();
-}
-
-fn onnx_agrees(more: &[&str]) {
-    let sandbox = trained(more);
-    embedded(&sandbox);
-    let ran = sandbox.run(&["export", "a", "--onnx", "m.onnx"]).succeeded();
-    assert!(ran.stdout.contains("opset 17"), "{}", ran.stdout);
-    let paths = ["m.onnx", "pictures", "v.jsonl"].map(|n| sandbox.path(n));
-    let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();
-    clients::python("onnx_agrees.py", &["onnx", "onnxruntime", "numpy", "PIL"], &paths);
-}
-
-#[test]
-fn onnxruntime_runs_a_resnet() {
-    onnx_agrees(&[]);
-}
-
-#[test]
-fn onnxruntime_runs_an_alexnet() {
-    onnx_agrees(&["--network", "alexnet"]);
-}
-
-/// Colours in CIE Lab, channels apart and side by side again.
-#[test]
-fn onnxruntime_runs_two_halves() {
-    onnx_agrees(&["--colours", "split"]);
-}
-
-/// At the published width, torchvision's ResNet18 and timm's take the weights strictly and give the
-/// same vectors.
-#[test]
-fn torchvision_and_timm_load_the_weights() {
-    let wide = ["--network", "resnet18", "--width", "64"];
-    let short = ["--rounds", "0", "--shapes-train", "16"];
-    let sandbox = trained(&[wide, short].concat());
-    embedded(&sandbox);
-    let args = ["export", "a", "--safetensors", "w.safetensors", "--timm", "timm"];
-    let ran = sandbox.run(&args).succeeded();
-    assert!(ran.stdout.contains("model.maxpool = torch.nn.Identity()"), "{}", ran.stdout);
-    let paths = ["w.safetensors", "pictures", "v.jsonl", "timm"].map(|n| sandbox.path(n));
-    let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();
-    let modules = ["torch", "torchvision", "safetensors", "numpy", "PIL"];
-    clients::python("torchvision_agrees.py", &modules, &paths);
-}
-
-#[test]
-fn what_cannot_be_exported() {
-    let sandbox = trained(&["--network", "resnet18"]);
-    sandbox.run(&["export", "a", "--timm", "t"]).failed(2, &["64 channels", "2", "--onnx"]);
-    assert!(!sandbox.path("t").exists());
-    assert_eq!(sandbox.run(&["export", "a"]).code, Some(2));
-    fs::write(sandbox.path("m.onnx"), "mine").unwrap();
-    sandbox
-        .run(&["export", "a", "--onnx", "m.onnx"])
-        .failed(2, &["m.onnx", "exists already", "--overwrite"]);
-    assert_eq!(fs::read(sandbox.path("m.onnx")).unwrap(), b"mine");
-    sandbox.run(&["export", "b", "--onnx", "x.onnx"]).failed(2, &["no run called `b`"]);
-    let pipe = sandbox.path("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-    if made.is_ok_and(|status| status.success()) {
-        sandbox
-            .run(&["export", "a", "--onnx", "pipe", "--overwrite"])
-            .failed(2, &["pipe", "no file that could be replaced"]);
-        assert!(pipe.exists() && !pipe.is_file());
-    } else {
-        anchorhood_testing::skip("mkfifo is not here");
-    }
-    sandbox
-        .run(&["export", "a", "--onnx", "one", "--safetensors", "./one"])
-        .failed(2, &["./one", "a name of its own"]);
-    assert!(!sandbox.path("one").exists());
-    sandbox.run(&["export", "a", "--onnx", "x.onnx"]).succeeded();
-}
-
-/// Every file below a folder, links followed, and its bytes.
-fn files_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files.append(&mut files_below(&path)),
-            false => _ = files.insert(path.clone(), fs::read(path).unwrap()),
-        }
-    }
-    files
-}
-
-/// At the width of which timm's networks are.
 #[test]
 fn nothing_of_a_run_is_written() {
-    let wide = ["--network", "resnet18", "--width", "64"];
-    let short = ["--rounds", "0", "--shapes-train", "16"];
-    let sandbox = trained(&[wide, short].concat());
+    let sandbox = trained("");
     let run = sandbox.path("runs/a");
     let other = sandbox.path("runs/b");
     fs::create_dir_all(other.join("checkpoints")).unwrap();
@@ -143,16 +45,27 @@ fn nothing_of_a_run_is_written() {
         ]);
     }
     for (format, to) in cases {
-        let args = ["export", "a", format, to, "--overwrite"];
-        sandbox.run(&args).failed(2, &[to.trim_end_matches('/')]);
+        let ran = sandbox.run(&format!("export a {format} {to} --overwrite"));
+        ran.failed(2, to.trim_end_matches('/'));
         let after = (files_below(&run), files_below(&other));
         assert!(after == before, "{format} {to}");
     }
-    let twice = ["--timm", "t", "--onnx", "t/config.json"];
     fs::create_dir(sandbox.path("t")).unwrap();
-    sandbox
-        .run(&[&["export", "a"], &twice[..]].concat())
-        .failed(2, &["t/config.json", "a name of its own"]);
+    let twice = sandbox.run("export a --timm t --onnx t/config.json");
+    twice.failed(2, "t/config.json; a name of its own");
     assert_eq!(fs::read_dir(sandbox.path("t")).unwrap().count(), 0);
-    sandbox.run(&["export", "a", "--timm", "t"]).succeeded();
+    sandbox.run("export a --safetensors w.safetensors").succeeded().prints("w.safetensors");
+}
+
+/// A library that is not one is named, with the variable that named it.
+#[test]
+fn a_library_that_is_none_is_named() {
+    let sandbox = trained("");
+    fill(&sandbox.path("pictures"), 3);
+    sandbox.run("export a --onnx m.onnx").succeeded().prints("opset 17");
+    sandbox.write("libonnxruntime.so", "text");
+    let mut command = sandbox.command("index --model m.onnx pictures -o p.index");
+    command.env("ANCHORHOOD_ONNXRUNTIME", sandbox.path("libonnxruntime.so"));
+    let ran = Ran::from(command.output().unwrap());
+    ran.failed(1, "ANCHORHOOD_ONNXRUNTIME; cannot be opened");
 }

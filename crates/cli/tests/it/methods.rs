@@ -2,47 +2,31 @@
 //! each takes the layer that the method judges, 16 values below the heads of a ResNet18 of width 2,
 //! and no last layer.
 
-use std::path::Path;
-
 use anchorhood::report::read_metrics;
-use anchorhood::train::{Checkpoint, Event, RunConfig, Subject};
+use anchorhood::train::{Checkpoint, Event, FeatureSource, MethodChoice, Subject};
 use image::imageops;
+use serde_json::Value;
 
-use crate::clients;
-use crate::common::{Sandbox, TINY, names};
+use crate::common::{Sandbox, holds, names, trained};
 use crate::folders::picture;
 
-/// A sandbox with a tiny run called `a`, of a method that has features of its own.
-fn trained(method: &str, more: &[&str]) -> Sandbox {
-    let sandbox = Sandbox::new();
-    let given = |flag: &str| ["--method", "--features"].contains(&flag) || more.contains(&flag);
-    let tiny = TINY.chunks(2).filter(|pair| !given(pair[0]));
-    let args = ["train", "--name", "a", "--quiet", "--method", method];
-    let args: Vec<&str> = (args.iter().chain(more).chain(tiny.flatten())).copied().collect();
-    sandbox.run(&args).succeeded();
-    sandbox
-}
-
-fn runs_everywhere(method: &str) {
-    let sandbox = trained(method, &[]);
+/// Trains it, and uses its model; what is left lies in the sandbox: the model as ONNX, pictures and
+/// their vectors.
+pub fn runs_everywhere(method: &str) -> Sandbox {
+    let sandbox = trained(&format!("--method {method}"));
     // As large as the finished model is given them, for others who cut no squares.
     std::fs::create_dir(sandbox.path("pictures")).unwrap();
     for number in 0..12 {
         let drawn = imageops::resize(&picture(number), 20, 20, imageops::FilterType::Nearest);
-        let file = sandbox.path("pictures").join(format!("{number}.png"));
-        drawn.save(file).unwrap();
+        drawn.save(sandbox.path(&format!("pictures/{number}.png"))).unwrap();
     }
-    let said = |args: &[&str]| sandbox.run(args).succeeded().stdout;
-    let cpu = ["--device", "cpu"];
-    let embed = ["embed", "--model", "a", "pictures", "-o", "v.jsonl"];
-    assert!(said(&[&embed[..], &cpu].concat()).contains("12 vectors of 16"));
-    let index = ["index", "--model", "a", "pictures", "-o", "i.anchor"];
-    said(&[&index[..], &cpu].concat());
-    let near = said(&["neighbours", "--model", "a", "i.anchor", "pictures/3.png", "-k", "1"]);
-    assert!(near.contains("3.png"), "{near}");
+    let said = |words: &str| sandbox.said(words);
+    let json = |words: &str| -> Value { serde_json::from_str(&said(words)).unwrap() };
+    holds(&said("embed --model a pictures -o v.jsonl --device cpu"), "12 vectors of 16");
+    said("index --model a pictures -o i.anchor --device cpu");
+    holds(&said("neighbours --model a i.anchor pictures/3.png -k 1"), "3.png");
     // The figure of the run is evaluate's, of the checkpoint and of the layer by its name.
-    let judged: serde_json::Value =
-        serde_json::from_str(&said(&["evaluate", "a", "--json"])).unwrap();
+    let judged = json("evaluate a --json");
     let told = read_metrics(&sandbox.path("runs/a/metrics.jsonl")).unwrap();
     let last = |of: fn(Subject) -> bool| {
         told.events.iter().rev().find_map(|event| match event {
@@ -56,50 +40,61 @@ fn runs_everywhere(method: &str) {
     assert_eq!(judged["model"]["size"], 20);
     let used = last(|of| of == Subject::Model { size: 20 });
     assert_eq!(judged["model"]["accuracy"]["top1"].as_f64(), used);
-    let layer: serde_json::Value =
-        serde_json::from_str(&said(&["evaluate", "a", "--layer", "avgpool", "--json"])).unwrap();
-    assert_eq!(layer["layers"][0]["values"], 16);
-    said(&["attention", "a", "--pictures", "2"]);
-    said(&["report", "a"]);
-    let onnx = said(&["export", "a", "--onnx", "m.onnx", "--safetensors", "w.safetensors"]);
-    assert!(onnx.contains("N×16"), "{onnx}");
-    let weights = std::fs::read(sandbox.path("w.safetensors")).unwrap();
+    assert_eq!(json("evaluate a --layer avgpool --json")["layers"][0]["values"], 16);
+    said("attention a --pictures 2");
+    said("report a");
+    holds(&said("export a --onnx m.onnx --safetensors w.safetensors"), "N×16");
+    let weights = sandbox.read("w.safetensors");
     let weights = String::from_utf8_lossy(&weights);
-    assert!(weights.contains("layer4.0.bn2.weight") && weights.contains("fc.weight"));
+    holds(&weights, "layer4.0.bn2.weight; fc.weight");
     assert!(!weights.contains("projector"));
-    let paths = ["m.onnx", "pictures", "v.jsonl"].map(|n| sandbox.path(n));
-    let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();
-    let modules = ["onnx", "onnxruntime", "numpy", "PIL"];
-    clients::python("onnx_agrees.py", &modules, &paths);
+    sandbox
 }
 
 #[test]
 fn simclr_is_used_by_every_command() {
-    runs_everywhere("simclr");
+    drop(runs_everywhere("simclr"));
 }
 
 #[test]
 fn byol_is_used_by_every_command() {
-    runs_everywhere("byol");
+    drop(runs_everywhere("byol"));
 }
 
 /// Whatever the method, it takes rounds and epochs, goes on after its end, and is repeated from its
 /// own configuration.
+fn takes_rounds_and_epochs(method: &str) {
+    let sandbox = trained(&format!("--method {method} --rounds 1 --epochs 2"));
+    let rounds = names(&sandbox.path("runs/a/checkpoints"));
+    assert_eq!(rounds.len(), 3, "{method}: {rounds:?}");
+    let training = sandbox.config("a").training;
+    assert_eq!((training.rounds, training.epochs), (1, 2));
+    let last = sandbox.checkpoint("a", "last");
+    assert_eq!(Checkpoint::load(&last).unwrap().method, method);
+    sandbox.run("train --resume a").succeeded();
+    sandbox.run("train --config runs/a/config.toml --name b").succeeded();
+    assert_eq!(sandbox.text("runs/b/config.toml"), sandbox.text("runs/a/config.toml"));
+}
+
 #[test]
-fn every_method_takes_rounds_and_epochs() {
-    for method in ["instance", "simsiam", "nnclr", "supervised"] {
-        let sandbox = trained(method, &["--rounds", "1", "--epochs", "2"]);
-        let rounds = names(&sandbox.path("runs/a/checkpoints"));
-        assert_eq!(rounds.len(), 3, "{method}: {rounds:?}");
-        let text = std::fs::read_to_string(sandbox.path("runs/a/config.toml")).unwrap();
-        let config = RunConfig::from_toml(&text, "a").unwrap();
-        assert_eq!((config.training.rounds, config.training.epochs), (1, 2));
-        let last = sandbox.path("runs/a/checkpoints/last.safetensors");
-        assert_eq!(Checkpoint::load(&last).unwrap().method, method);
-        sandbox.run(&["train", "--resume", "a"]).succeeded();
-        let file = ["train", "--config", "runs/a/config.toml", "--name", "b"];
-        sandbox.run(&file).succeeded();
-        let again = std::fs::read_to_string(sandbox.path("runs/b/config.toml")).unwrap();
-        assert_eq!(again, text);
-    }
+fn instance_and_simsiam_take_rounds_and_epochs() {
+    ["instance", "simsiam"].into_iter().for_each(takes_rounds_and_epochs);
+}
+
+#[test]
+fn nnclr_and_supervised_take_rounds_and_epochs() {
+    ["nnclr", "supervised"].into_iter().for_each(takes_rounds_and_epochs);
+}
+
+/// One round is its recipe, and the classes are the data set's.
+#[test]
+fn supervision_learns_the_classes() {
+    let sandbox = Sandbox::new();
+    let line = "train --method supervised --name a --shapes-train 48 --shapes-test 16 --size 16 \
+        --width 2 --batch 16 --epochs 1 --threads 1";
+    sandbox.run(line).succeeded();
+    let config = sandbox.config("a");
+    assert_eq!(config.method.name, MethodChoice::Supervised);
+    assert_eq!((config.network.features, config.training.rounds), (10, 0));
+    assert_eq!(config.evaluation.features, FeatureSource::Recomputed);
 }

@@ -8,6 +8,7 @@
 //! is [evened]: the edge of a white border would else be all that two photographs are compared by.
 //! Where a small part was changed, as by a text, most of the [tiles](retouched) still agree.
 
+use std::ops::{Add, Sub};
 use std::sync::LazyLock;
 
 use super::orientation::{Orientation, Part};
@@ -42,9 +43,8 @@ const LEAST_POINTS: usize = 64;
 const TURNED_ALIKE: f32 = 0.7;
 /// Points along a side of what is compared first where images are turned.
 const FEW: usize = 8;
-/// Tiles of a grid along each side, and points along each side of one.
+/// Tiles of a grid along each side.
 const TILES: usize = 4;
-const TILE: usize = GRID / TILES;
 /// An image of which a part was changed has so much the same brightness, at least this share of its
 /// tiles, and these correlate by so much.
 const RETOUCHED_BRIGHTNESS: f32 = 0.3;
@@ -145,21 +145,8 @@ fn retouched(a: &Ready, b: &Ready) -> Option<f32> {
     if alike < RETOUCHED_BRIGHTNESS {
         return None;
     }
-    let tile = |values: &[f32], i: usize| -> Vec<f32> {
-        let (top, left) = (i / TILES * TILE, i % TILES * TILE);
-        let rows = (top..top + TILE).map(|y| &values[y * GRID + left..][..TILE]);
-        rows.flatten().copied().collect()
-    };
     let (mut with_detail, mut agree, mut sum) = (0, 0, 0.0);
-    for i in 0..TILES * TILES {
-        let (a, b) = (tile(&a.square.evened, i), tile(&b.square.evened, i));
-        let has_detail = |values: &[f32]| {
-            let points = values.iter().filter(|v| **v != 0.0).count();
-            points >= TILE * TILE / 4
-        };
-        if !has_detail(&a) && !has_detail(&b) {
-            continue;
-        }
+    for (a, b) in tiles([&a.square.evened, &b.square.evened], [GRID, GRID], TILES) {
         with_detail += 1;
         let score = correlation(&a, &b);
         if score >= RETOUCHED_DETAIL {
@@ -171,6 +158,25 @@ fn retouched(a: &Ready, b: &Ready) -> Option<f32> {
     (enough && agree >= TILES).then(|| sum / agree as f32)
 }
 
+/// So many tiles along each side of two grids of detail: those in which either has enough of it.
+pub(super) fn tiles(
+    grids: [&[f32]; 2],
+    [rows, columns]: [usize; 2],
+    count: usize,
+) -> impl Iterator<Item = (Vec<f32>, Vec<f32>)> {
+    let span = move |i: usize, of: usize| i * of / count..(i + 1) * of / count;
+    let enough = |tile: &Vec<f32>| tile.iter().filter(|v| **v != 0.0).count() * 4 >= tile.len();
+    let tiles = (0..count * count).map(move |i| {
+        let [a, b] = grids.map(|values| {
+            let across = span(i % count, columns);
+            let rows = span(i / count, rows).map(|y| &values[y * columns..][across.clone()]);
+            rows.flatten().copied().collect()
+        });
+        (a, b)
+    });
+    tiles.filter(move |(a, b)| enough(a) || enough(b))
+}
+
 /// A picture made ready to be compared.
 pub(super) struct Ready {
     luma: Luma,
@@ -179,7 +185,7 @@ pub(super) struct Ready {
     /// Its brightness in few pixels, of mean 0 and unit length.
     few: Vec<f32>,
     coarse: Coarse,
-    sums: Sums,
+    sums: Sums<i32>,
 }
 
 impl Ready {
@@ -201,16 +207,16 @@ impl Ready {
 
 /// Sums of all values above and to the left of each, so that the sum over a part takes four of
 /// them.
-struct Sums {
+struct Sums<T> {
     wide: usize,
-    sums: Vec<i32>,
+    sums: Vec<T>,
 }
 
-impl Sums {
-    fn new(columns: usize, values: impl ExactSizeIterator<Item = i32>) -> Sums {
+impl<T: Copy + Default + Add<Output = T> + Sub<Output = T>> Sums<T> {
+    fn new(columns: usize, values: impl ExactSizeIterator<Item = T>) -> Sums<T> {
         let wide = columns + 1;
-        let mut sums = vec![0; wide * (values.len() / columns + 1)];
-        let mut row = 0;
+        let mut sums = vec![T::default(); wide * (values.len() / columns + 1)];
+        let mut row = T::default();
         for (i, value) in values.enumerate() {
             let (y, x) = (i / columns, i % columns);
             row = if x == 0 { value } else { row + value };
@@ -219,11 +225,13 @@ impl Sums {
         Sums { wide, sums }
     }
 
-    fn over(&self, [top, bottom]: [usize; 2], [left, right]: [usize; 2]) -> i32 {
+    fn over(&self, [top, bottom]: [usize; 2], [left, right]: [usize; 2]) -> T {
         let at = |y: usize, x: usize| self.sums[y * self.wide + x];
         at(bottom, right) - at(top, right) - at(bottom, left) + at(top, left)
     }
+}
 
+impl Sums<i32> {
     /// Means over boxes of whole pixels, as so many rows and columns.
     fn boxes(&self, rows: usize, columns: usize) -> impl Iterator<Item = f32> + '_ {
         let (high, wide) = (self.sums.len() / self.wide - 1, self.wide - 1);
@@ -246,12 +254,12 @@ struct Coarse {
     /// Pixels of the picture for each of these.
     scale: f32,
     values: Vec<i16>,
-    sums: Sums,
-    squares: Sums,
+    sums: Sums<i32>,
+    squares: Sums<i32>,
 }
 
 impl Coarse {
-    fn new(luma: &Luma, sums: &Sums) -> Coarse {
+    fn new(luma: &Luma, sums: &Sums<i32>) -> Coarse {
         let scale = luma.rows.max(luma.columns) as f32 / COARSE as f32;
         let side = |pixels: usize| ((pixels as f32 / scale).round() as usize).max(2);
         let (rows, columns) = (side(luma.rows), side(luma.columns));
@@ -315,6 +323,12 @@ struct Window {
 }
 
 impl Window {
+    fn at(part: Part, of: &Luma) -> Window {
+        let (rows, columns) = (of.rows as f32, of.columns as f32);
+        let (top, left) = (part.top * rows, part.left * columns);
+        Window { top, left, height: part.height * rows, width: part.width * columns }
+    }
+
     /// Whether it is nearly all of a picture.
     fn is_whole(self, luma: &Luma) -> bool {
         let (down, across) = (self.height / luma.rows as f32, self.width / luma.columns as f32);
@@ -324,12 +338,8 @@ impl Window {
     /// As a part of the picture.
     fn of(self, luma: &Luma) -> Part {
         let (rows, columns) = (luma.rows as f32, luma.columns as f32);
-        Part {
-            top: self.top / rows,
-            left: self.left / columns,
-            height: self.height / rows,
-            width: self.width / columns,
-        }
+        let (top, left) = (self.top / rows, self.left / columns);
+        Part { top, left, height: self.height / rows, width: self.width / columns }
     }
 
     /// Moved and scaled about its centre, and pushed back inside the picture.
@@ -434,27 +444,15 @@ fn sampled(luma: &Luma, window: Window, rows: usize, columns: usize) -> Vec<f32>
 
 /// Each value less the mean of those around it.
 pub(super) fn detail(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
-    // Sums of all above and to the left, so that a mean takes four of them.
-    let wide = columns + 1;
-    let mut sums = vec![0.0_f32; (rows + 1) * wide];
-    for y in 0..rows {
-        let mut row = 0.0;
-        for x in 0..columns {
-            row += values[y * columns + x];
-            sums[(y + 1) * wide + x + 1] = sums[y * wide + x + 1] + row;
-        }
-    }
-    let range = |at: usize, most: usize| (at.saturating_sub(AROUND), (at + AROUND + 1).min(most));
+    let sums = Sums::new(columns, values.iter().copied());
+    let range = |at: usize, most: usize| [at.saturating_sub(AROUND), (at + AROUND + 1).min(most)];
     let mut out = Vec::with_capacity(values.len());
     for y in 0..rows {
-        let (top, bottom) = range(y, rows);
+        let down = range(y, rows);
         for x in 0..columns {
-            let (left, right) = range(x, columns);
-            let sum =
-                sums[bottom * wide + right] - sums[top * wide + right] - sums[bottom * wide + left]
-                    + sums[top * wide + left];
-            let count = ((bottom - top) * (right - left)) as f32;
-            out.push(values[y * columns + x] - sum / count);
+            let across = range(x, columns);
+            let count = ((down[1] - down[0]) * (across[1] - across[0])) as f32;
+            out.push(values[y * columns + x] - sums.over(down, across) / count);
         }
     }
     out
@@ -479,10 +477,7 @@ pub(super) fn evened(mut detail: Vec<f32>) -> Vec<f32> {
 /// The correlation of two evened details; 0 where too few points have any.
 pub(super) fn evened_correlation(a: &[f32], b: &[f32]) -> f32 {
     let points = a.iter().zip(b).filter(|(a, b)| **a != 0.0 || **b != 0.0);
-    match points.count() < LEAST_POINTS {
-        true => 0.0,
-        false => correlation(a, b),
-    }
+    if points.count() < LEAST_POINTS { 0.0 } else { correlation(a, b) }
 }
 
 /// Pearson's; 0 where one of the two never changes.
@@ -526,31 +521,13 @@ fn best_place(on: &Ready, part: &Ready, above: f32) -> Option<(f32, Part)> {
     best.map(|(score, window)| (score, window.of(on)))
 }
 
-/// A number that orders as it should.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Ranked(f32);
-
-impl Eq for Ranked {}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Ranked) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Ranked) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
 /// Parts of a picture that are worth a close look, by trying all sizes and places in few pixels.
 fn promising(on: &Coarse, part: &Ready) -> Vec<Window> {
     let (rows, columns) = (part.luma.rows as f32, part.luma.columns as f32);
     // The largest window of the part's shape.
     let fit = (on.rows as f32 / rows).min(on.columns as f32 / columns);
     let longest = (rows.max(columns) * fit).round() as usize;
-    let mut found: Vec<(Ranked, Window)> = vec![];
+    let mut found: Vec<(f32, Window)> = vec![];
     for length in (longest as f32 * LEAST_SHARE).ceil() as usize..=longest {
         let by = fit * length as f32 / longest as f32;
         let side = |pixels: f32, most: usize| ((pixels * by).round() as usize).min(most);
@@ -569,12 +546,12 @@ fn promising(on: &Coarse, part: &Ready) -> Vec<Window> {
                         height: rows * by * on.scale,
                         width: columns * by * on.scale,
                     };
-                    found.push((Ranked(score), window));
+                    found.push((score, window));
                 }
             }
         }
     }
-    found.sort_by_key(|found| std::cmp::Reverse(found.0));
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut windows: Vec<Window> = vec![];
     for (_, window) in found {
         let near = |other: &Window| {
@@ -620,13 +597,8 @@ fn climbed(on: &Luma, grid: &Grid, start: Window, mut step: f32, least: f32) -> 
 /// Where a part of an image shows what another image does, given about where: looked for in more
 /// and more pixels.
 pub(super) fn refined(on: &Luma, part: Part, whole: &Luma) -> Part {
-    let (rows, columns) = (on.rows as f32, on.columns as f32);
-    let mut window = Window {
-        top: part.top * rows,
-        left: part.left * columns,
-        height: part.height * rows,
-        width: part.width * columns,
-    };
+    let mut window = Window::at(part, on);
+    let longer = on.rows.max(on.columns) as f32;
     let most = whole.rows.max(whole.columns);
     for (longest, from, to) in
         [(GRID, 0.02, 0.004), (2 * GRID, 0.004, 0.002), (4 * GRID, 0.002, 0.001)]
@@ -634,7 +606,6 @@ pub(super) fn refined(on: &Luma, part: Part, whole: &Luma) -> Part {
         if longest > most && longest > GRID {
             break;
         }
-        let longer = rows.max(columns);
         let grid = Grid::shaped(whole, longest.min(most));
         (window, _) = climbed(on, &grid, window, from * longer, to * longer);
     }
@@ -643,14 +614,7 @@ pub(super) fn refined(on: &Luma, part: Part, whole: &Luma) -> Part {
 
 /// A part of an image as so many rows and columns.
 pub(super) fn cut(luma: &Luma, part: Part, rows: usize, columns: usize) -> Vec<f32> {
-    let (high, wide) = (luma.rows as f32, luma.columns as f32);
-    let window = Window {
-        top: part.top * high,
-        left: part.left * wide,
-        height: part.height * high,
-        width: part.width * wide,
-    };
-    sampled(luma, window, rows, columns)
+    sampled(luma, Window::at(part, luma), rows, columns)
 }
 
 #[cfg(test)]

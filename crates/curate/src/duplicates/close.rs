@@ -10,7 +10,9 @@
 use anchorhood_data::Picture;
 
 use super::Look;
-use super::aligned::{Aligned, correlation, cut, detail, evened, evened_correlation, refined};
+use super::aligned::{
+    Aligned, correlation, cut, detail, evened, evened_correlation, refined, tiles,
+};
 use super::frequencies::{Spectrum, has_own_noise, quantised_by, still_frequencies};
 use super::orientation::{Orientation, Part};
 use crate::luma::{Luma, mean_and_deviation};
@@ -107,12 +109,6 @@ pub(super) struct Traces {
     pub coarser: Option<Side>,
 }
 
-/// Two images that are one photograph.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Close {
-    pub traces: Traces,
-}
-
 /// An image as it is looked at closely.
 struct Sample {
     /// All of it, upright.
@@ -144,9 +140,7 @@ impl Sample {
         // Without a file, or when it has gone meanwhile, what was kept of it has to do.
         read.unwrap_or_else(|| Sample { luma: look.view.luma.clone(), native: None })
     }
-}
 
-impl Sample {
     fn spectrum(&self) -> Option<&Spectrum> {
         self.native.as_ref()?.spectrum.as_ref()
     }
@@ -188,7 +182,7 @@ fn pixels_of(part: Part, [height, width]: [u32; 2]) -> [f32; 2] {
 
 /// What is found where the second image is laid on the first; none where they are not one
 /// photograph.
-pub(super) fn compare(first: &Look, second: &Look, aligned: &Aligned) -> Option<Close> {
+pub(super) fn compare(first: &Look, second: &Look, aligned: &Aligned) -> Option<Traces> {
     let orientation = aligned.orientation;
     let upright = orientation.inverse().of_part(aligned.on_first);
     let in_first = pixels_of(upright, first.height_and_width);
@@ -206,7 +200,7 @@ pub(super) fn compare(first: &Look, second: &Look, aligned: &Aligned) -> Option<
     let b = read(second, aligned.on_second, in_second);
     let turned = orientation.of(&a.luma);
     let pair = Pair::laid(&turned, &b.luma, aligned, fine);
-    let matched = pair.matched(&pair.tones());
+    let matched = pair.matched();
     let same_size = in_first == in_second;
     let still = if same_size { SAME_PLACE } else { NEAR_PLACE };
     let moved = pair.is_whole() && pair.displacement(&matched) > still;
@@ -230,7 +224,7 @@ pub(super) fn compare(first: &Look, second: &Look, aligned: &Aligned) -> Option<
     if let Some(blocks) = blocks {
         traces.of_blocks([first, second], blocks);
     }
-    Some(Close { traces })
+    Some(traces)
 }
 
 /// What two images share, on one grid.
@@ -323,24 +317,10 @@ impl Pair {
 
     /// The share of the tiles with detail whose detail is the same.
     fn agreeing_tiles(&self) -> f32 {
-        let (mut all, mut agree) = (0, 0);
-        let span = |i: usize, of: usize| i * of / TILES..(i + 1) * of / TILES;
-        for i in 0..TILES * TILES {
-            let tile = |values: &[f32]| -> Vec<f32> {
-                let rows = span(i / TILES, self.rows);
-                let columns = span(i % TILES, self.columns);
-                rows.flat_map(|y| values[y * self.columns..][columns.clone()].iter().copied())
-                    .collect()
-            };
-            let [a, b] = [tile(&self.details[0]), tile(&self.details[1])];
-            let active =
-                |values: &[f32]| values.iter().filter(|v| **v != 0.0).count() * 4 >= values.len();
-            if active(&a) || active(&b) {
-                all += 1;
-                agree += usize::from(correlation(&a, &b) >= LEAST_DETAIL);
-            }
-        }
-        agree as f32 / all.max(1) as f32
+        let [a, b] = &self.details;
+        let tiles = tiles([a, b], [self.rows, self.columns], TILES);
+        let agree: Vec<bool> = tiles.map(|(a, b)| correlation(&a, &b) >= LEAST_DETAIL).collect();
+        agree.iter().filter(|agrees| **agrees).count() as f32 / agree.len().max(1) as f32
     }
 
     fn is_one_photograph(&self, retouched: bool) -> bool {
@@ -371,7 +351,8 @@ impl Pair {
     }
 
     /// The second image in the tones of the first.
-    fn matched(&self, tones: &[f32; LEVELS]) -> Vec<f32> {
+    fn matched(&self) -> Vec<f32> {
+        let tones = self.tones();
         let tone = |b: &f32| {
             let at = (b / 256.0 * LEVELS as f32 - 0.5).clamp(0.0, LEVELS as f32 - 1.0);
             let low = (at as usize).min(LEVELS - 2);
@@ -458,10 +439,7 @@ impl Traces {
             if !beside(part) {
                 continue;
             }
-            match is_border(luma, part) {
-                true => self.bordered = Some(side),
-                false => self.whole = Some(side),
-            }
+            if is_border(luma, part) { self.bordered = Some(side) } else { self.whole = Some(side) }
         }
     }
 
@@ -480,10 +458,7 @@ impl Traces {
             [Some(large), Some(small)] => large.is_enlarged(by, small),
             _ => false,
         };
-        match enlarged && !as_taken {
-            true => self.enlarged = Some(side),
-            false => self.larger = Some(side),
-        }
+        if enlarged && !as_taken { self.enlarged = Some(side) } else { self.larger = Some(side) }
     }
 
     fn of_tones(&mut self, pair: &Pair, matched: &[f32], looks: [&Look; 2]) {

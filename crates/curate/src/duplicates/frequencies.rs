@@ -218,6 +218,14 @@ pub(super) fn has_own_noise(a: &Luma, b: &Luma) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anchorhood_data::{ImageMetadata, Picture, encode_jpeg};
+    use anchorhood_random::{Draws, Stream};
+
+    fn noise(number: u64, side: usize, by: f32) -> Vec<f32> {
+        let mut noise = vec![0.0; side * side];
+        Draws::new(number, Stream::Test, 0, 0).fill_symmetric(&mut noise, by);
+        noise
+    }
 
     #[test]
     fn zigzag_is_that_of_the_standard() {
@@ -227,9 +235,7 @@ mod tests {
 
     #[test]
     fn an_enlarged_image_is_told_from_one_that_large() {
-        let draws = anchorhood_random::Draws::new(1, anchorhood_random::Stream::Test, 0, 0);
-        let mut noise = vec![0.0; 128 * 128];
-        draws.fill_symmetric(&mut noise, 60.0);
+        let noise = noise(1, 128, 60.0);
         let luma = |rows: usize, values: &[f32]| Luma {
             rows,
             columns: rows,
@@ -252,17 +258,10 @@ mod tests {
 
     #[test]
     fn noise_is_an_images_own_or_another_ones() {
-        let noise = |number: u64| {
-            let draws =
-                anchorhood_random::Draws::new(number, anchorhood_random::Stream::Test, 0, 0);
-            let mut noise = vec![0.0; 64 * 64];
-            draws.fill_symmetric(&mut noise, 6.0);
-            noise
-        };
         let taken = |number: u64, by: f32| Luma {
             rows: 64,
             columns: 64,
-            pixels: noise(number)
+            pixels: noise(number, 64, 6.0)
                 .iter()
                 .enumerate()
                 .map(|(i, v)| (60.0 + (i / 64) as f32 + v * by).round() as u8)
@@ -276,20 +275,17 @@ mod tests {
 
     #[test]
     fn steps_of_a_file_are_found_in_what_was_made_of_it() {
-        let draws = anchorhood_random::Draws::new(3, anchorhood_random::Stream::Test, 0, 0);
-        let mut noise = vec![0.0; 64 * 64];
-        draws.fill_symmetric(&mut noise, 90.0);
+        let noise = noise(3, 64, 90.0);
         let rgb: Vec<u8> = noise.iter().flat_map(|v| [(128.0 + v) as u8; 3]).collect();
         let luma = |jpeg: &[u8]| {
-            let image = anchorhood_data::Picture::from_bytes(jpeg).unwrap();
+            let image = Picture::from_bytes(jpeg).unwrap();
             let ([rows, columns], rgb) = image.fitted(64).unwrap();
             (Luma::of_rgb(rows, columns, &rgb), rgb)
         };
-        let steps =
-            |jpeg: &[u8]| anchorhood_data::ImageMetadata::of_bytes(jpeg).quantisation.unwrap();
-        let original = anchorhood_data::encode_jpeg(64, 64, &rgb, 70).unwrap();
+        let steps = |jpeg: &[u8]| ImageMetadata::of_bytes(jpeg).quantisation.unwrap();
+        let original = encode_jpeg(64, 64, &rgb, 70).unwrap();
         let (read, pixels) = luma(&original);
-        let again = anchorhood_data::encode_jpeg(64, 64, &pixels, 95).unwrap();
+        let again = encode_jpeg(64, 64, &pixels, 95).unwrap();
         let made = luma(&again).0;
         assert!(quantised_by(&made, &steps(&original), Some(&steps(&again))));
         assert!(!quantised_by(&read, &steps(&again), Some(&steps(&original))));

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use rayon::prelude::*;
 
 use super::aligned::{Aligned, Ready, align};
-use super::close::{self, Close, Side, Traces};
+use super::close::{self, Side, Traces};
 use super::keep::{self, KeepRule, Reason};
 use super::orientation::{Orientation, Part};
 use super::propose::is_other;
@@ -26,7 +26,7 @@ const PART: f32 = 0.97;
 /// What was found of a pair that looks the same: the lower number is the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Match {
-    Copy(Aligned, Close),
+    Copy(Aligned, Traces),
     /// Alike in few pixels, and not the same in more; or taken one after the other.
     Burst,
 }
@@ -101,7 +101,7 @@ fn matched(
     let other = Views::new(second, Orientation::UPRIGHT);
     let apart = taken_apart(first, second);
     let mut alike = false;
-    let mut close = None;
+    let mut traces = None;
     // Then within flat borders, which are no part of what is compared.
     let inside = upright.inside.is_some() || other.inside.is_some();
     let found = [false, true].into_iter().filter(|within| inside || !within).find_map(|within| {
@@ -117,15 +117,15 @@ fn matched(
             let on_second = other_part.within(aligned.on_second);
             let aligned = Aligned { on_first, on_second, ..*aligned };
             alike |= !aligned.retouched;
-            close = if apart { None } else { close::compare(first, second, &aligned) };
-            whole = close.map(|_| aligned);
-            close.is_some() || apart
+            traces = if apart { None } else { close::compare(first, second, &aligned) };
+            whole = traces.map(|_| aligned);
+            traces.is_some() || apart
         };
         align(a, turned, b, above, &mut accepts)?;
         whole
     });
-    match (found, close) {
-        (Some(aligned), Some(close)) => Some(Match::Copy(aligned, close)),
+    match (found, traces) {
+        (Some(aligned), Some(traces)) => Some(Match::Copy(aligned, traces)),
         _ => alike.then_some(Match::Burst),
     }
 }
@@ -274,7 +274,7 @@ impl<'a> Groups<'a> {
             return keep::compare([i, j], [a, b], None);
         }
         match self.matched(i, j) {
-            Some(Match::Copy(_, close)) => keep::compare([i, j], [a, b], Some(&close.traces)),
+            Some(Match::Copy(_, traces)) => keep::compare([i, j], [a, b], Some(&traces)),
             // No copies of each other: whoever has more to show.
             _ => (b.area().cmp(&a.area()).then(i.cmp(&j)), Reason::Larger),
         }
@@ -323,12 +323,12 @@ impl<'a> Groups<'a> {
             let kind = self.equal.kind(keep, picture);
             return Some(Duplicate { picture, kind, score: 1.0 });
         }
-        let Some(Match::Copy(aligned, close)) = self.matched(keep, picture) else {
+        let Some(Match::Copy(aligned, traces)) = self.matched(keep, picture) else {
             return None;
         };
         let sizes =
             [keep, picture].map(|i| self.looks[i].as_ref().ok().map(|l| l.height_and_width));
-        let kind = kind_of(&aligned, &close.traces, sizes[0] == sizes[1]);
+        let kind = kind_of(&aligned, &traces, sizes[0] == sizes[1]);
         Some(Duplicate { picture, kind, score: aligned.score })
     }
 
@@ -354,9 +354,7 @@ impl Match {
     fn swapped(self) -> Match {
         match self {
             Match::Burst => Match::Burst,
-            Match::Copy(aligned, close) => {
-                Match::Copy(aligned.swapped(), Close { traces: close.traces.swapped() })
-            }
+            Match::Copy(aligned, traces) => Match::Copy(aligned.swapped(), traces.swapped()),
         }
     }
 }

@@ -204,6 +204,13 @@ fn by<T: Ord>(looks: [&Look; 2], value: impl Fn(&Look) -> T) -> Ordering {
     value(looks[0]).cmp(&value(looks[1]))
 }
 
+fn where_both_say<T: Ord>(looks: [&Look; 2], value: impl Fn(&Look) -> Option<T>) -> Ordering {
+    match looks.map(value) {
+        [Some(a), Some(b)] => a.cmp(&b),
+        _ => Ordering::Equal,
+    }
+}
+
 /// A file that loses nothing and has just the pixels of one that does was made from it.
 fn lossless(looks: [&Look; 2], traces: Option<&Traces>) -> Ordering {
     match (traces, looks.map(|look| look.metadata.lossy)) {
@@ -219,11 +226,7 @@ fn edited(looks: [&Look; 2]) -> Ordering {
     let named = |look: &Look| look.metadata.software.is_some();
     // The size that the camera wrote is not the image's.
     let cut = |look: &Look| look.metadata.pixels.is_some() && !look.has_size_of_camera();
-    let changed = |look: &Look| look.metadata.changed;
-    let times = match looks.map(changed) {
-        [Some(a), Some(b)] => a.cmp(&b),
-        _ => Ordering::Equal,
-    };
+    let times = where_both_say(looks, |look| look.metadata.changed);
     let both_cameras = looks.iter().all(|look| look.metadata.camera.is_some());
     by(looks, by_editor).then(by(looks, cut)).then(match both_cameras {
         true => times.then(by(looks, named)),
@@ -233,47 +236,17 @@ fn edited(looks: [&Look; 2]) -> Ordering {
 
 /// Programs that people change images with; cameras name their own software in the same place.
 fn is_editor(software: &str) -> bool {
-    const EDITORS: [&str; 24] = [
-        "photoshop",
-        "lightroom",
-        "gimp",
-        "snapseed",
-        "picasa",
-        "paint",
-        "imagemagick",
-        "darktable",
-        "rawtherapee",
-        "affinity",
-        "pixelmator",
-        "canva",
-        "acdsee",
-        "capture one",
-        "photos",
-        "luminar",
-        "irfanview",
-        "xnview",
-        "digikam",
-        "photoscape",
-        "instagram",
-        "vsco",
-        "picsart",
-        "facetune",
-    ];
+    const EDITORS: &str = "photoshop, lightroom, gimp, snapseed, picasa, paint, imagemagick, \
+        darktable, rawtherapee, affinity, pixelmator, canva, acdsee, capture one, photos, luminar, \
+        irfanview, xnview, digikam, photoscape, instagram, vsco, picsart, facetune";
     let software = software.to_lowercase();
-    EDITORS.iter().any(|editor| software.contains(editor))
+    EDITORS.split(", ").any(|editor| software.contains(editor))
 }
 
 /// When it was taken, where both say so; else when the file was written.
 fn older(looks: [&Look; 2]) -> Ordering {
-    let taken = match looks.map(|look| look.metadata.taken) {
-        [Some(a), Some(b)] => a.cmp(&b),
-        _ => Ordering::Equal,
-    };
-    let written = match looks.map(|look| look.written) {
-        [Some(a), Some(b)] => a.cmp(&b),
-        _ => Ordering::Equal,
-    };
-    taken.then(written)
+    let taken = where_both_say(looks, |look| look.metadata.taken);
+    taken.then(where_both_say(looks, |look| look.written))
 }
 
 /// "holiday (1).jpg", "copy of holiday.jpg", "holiday - copy.jpg", "holiday edited.jpg".

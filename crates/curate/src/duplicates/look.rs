@@ -185,10 +185,7 @@ fn flat_lines(mut lines: impl Iterator<Item = Vec<[u8; 3]>>) -> usize {
         let others = line.iter().filter(is_other).count();
         others as f32 <= OTHER_SHARE * line.len() as f32
     };
-    match is_flat(&first) {
-        true => 1 + lines.take_while(is_flat).count(),
-        false => 0,
-    }
+    if is_flat(&first) { 1 + lines.take_while(is_flat).count() } else { 0 }
 }
 
 #[cfg(test)]

@@ -98,26 +98,31 @@ pub enum CopyKind {
     Retouched,
 }
 
+impl CopyKind {
+    /// What they are called, in this order.
+    pub const NAMES: [&str; CopyKind::Retouched as usize + 1] = [
+        "same file",
+        "same pixels",
+        "resized",
+        "recompressed",
+        "mirrored",
+        "crop",
+        "mirrored crop",
+        "uncropped",
+        "rotated 90°",
+        "rotated 180°",
+        "rotated 270°",
+        "mirrored, rotated 90°",
+        "mirrored, rotated 180°",
+        "mirrored, rotated 270°",
+        "with a border",
+        "retouched",
+    ];
+}
+
 impl fmt::Display for CopyKind {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            CopyKind::SameFile => "same file",
-            CopyKind::SamePixels => "same pixels",
-            CopyKind::Resized => "resized",
-            CopyKind::Recompressed => "recompressed",
-            CopyKind::Mirrored => "mirrored",
-            CopyKind::Crop => "crop",
-            CopyKind::MirroredCrop => "mirrored crop",
-            CopyKind::Uncropped => "uncropped",
-            CopyKind::Rotated90 => "rotated 90°",
-            CopyKind::Rotated180 => "rotated 180°",
-            CopyKind::Rotated270 => "rotated 270°",
-            CopyKind::MirroredRotated90 => "mirrored, rotated 90°",
-            CopyKind::MirroredRotated180 => "mirrored, rotated 180°",
-            CopyKind::MirroredRotated270 => "mirrored, rotated 270°",
-            CopyKind::Bordered => "with a border",
-            CopyKind::Retouched => "retouched",
-        })
+        f.write_str(CopyKind::NAMES[*self as usize])
     }
 }
 
@@ -255,10 +260,7 @@ struct Exact {
 fn exact(look: Option<&Look>) -> Option<Exact> {
     let look = look?;
     let of_file = |path: &Path| {
-        let pixels = match look.whole {
-            true => look.pixels,
-            false => Picture::read(path).ok()?.checksum(),
-        };
+        let pixels = if look.whole { look.pixels } else { Picture::read(path).ok()?.checksum() };
         let file = Some(checksum(&picture_bytes(path, MOST_BYTES).ok()?));
         Some(Exact { pixels, file })
     };

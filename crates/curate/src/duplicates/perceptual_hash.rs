@@ -131,6 +131,7 @@ impl NearHashes {
         found
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,5 @@
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anchorhood_data::{encode_jpeg, encode_png};
 use image::{RgbImage, imageops};
@@ -39,17 +39,34 @@ fn find_with(
     options: &DuplicateOptions,
     not_copies: &(dyn Fn(usize, usize) -> bool + Sync),
 ) -> Duplicates {
-    // Vectors that tell nothing: each is everybody's neighbour.
-    let vectors = [1.0, 0.0].repeat(paths.len());
-    let compared = Compared {
-        look: &|i| Look::at(&paths[i]),
-        vectors: &vectors,
-        dim: 2,
-        against_from,
-        folder_rank: &|i| usize::from(i == 0),
-        not_copies,
-    };
+    let vectors = telling_nothing(paths.len());
+    let look = |i: usize| Look::at(&paths[i]);
+    let compared = Compared { against_from, not_copies, ..compared(&look, &vectors) };
     find_duplicates(&Device::cpu(1), &compared, options, &|_, _, _| {}).unwrap()
+}
+
+/// Vectors that tell nothing: each is everybody's neighbour.
+fn telling_nothing(n: usize) -> Vec<f32> {
+    [1.0, 0.0].repeat(n)
+}
+
+fn compared<'a>(
+    look: &'a (dyn Fn(usize) -> Result<Look, String> + Sync),
+    vectors: &'a [f32],
+) -> Compared<'a> {
+    let folder_rank = &|i| usize::from(i == 0);
+    let not_copies = &|_, _| false;
+    Compared { look, vectors, dim: 2, against_from: None, folder_rank, not_copies }
+}
+
+fn half(image: &RgbImage) -> RgbImage {
+    let [width, height] = [image.width(), image.height()].map(|side| side / 2);
+    imageops::resize(image, width, height, imageops::FilterType::Triangle)
+}
+
+fn set_time(path: &Path, seconds: u64) {
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
 }
 
 #[test]
@@ -58,29 +75,23 @@ fn every_kind_is_named_and_the_whole_large_picture_is_kept() {
     let folder = folder.path();
     let scene_0 = scene(0, 160, 120);
     let crop = imageops::crop_imm(&scene_0, 30, 10, 100, 90).to_image();
-    let small = imageops::resize(&scene_0, 80, 60, imageops::FilterType::Triangle);
     let mut paths = vec![
         png(folder, "a crop.png", &crop),
         png(folder, "b.png", &scene_0),
         folder.join("c the same file.png"),
         folder.join("d the same pixels.bmp"),
         folder.join("e recompressed.jpg"),
-        png(folder, "f small.png", &small),
+        png(folder, "f small.png", &half(&scene_0)),
         png(folder, "g mirrored.png", &imageops::flip_horizontal(&scene_0)),
         png(folder, "h mirrored crop.png", &imageops::flip_horizontal(&crop)),
     ];
     std::fs::copy(&paths[1], &paths[2]).unwrap();
     scene_0.save(&paths[3]).unwrap();
-    let jpeg = encode_jpeg(160, 120, &scene_0, 60).unwrap();
-    std::fs::write(&paths[4], jpeg).unwrap();
-    let others = (1..7).map(|n| png(folder, &format!("{n}.png"), &scene(n, 160, 120)));
-    paths.extend(others);
-    paths.push(png(folder, "white.png", &RgbImage::from_pixel(50, 50, image::Rgb([255; 3]))));
-    paths.push(png(
-        folder,
-        "nearly white.png",
-        &RgbImage::from_pixel(50, 50, image::Rgb([254; 3])),
-    ));
+    std::fs::write(&paths[4], encode_jpeg(160, 120, &scene_0, 60).unwrap()).unwrap();
+    paths.extend((1..7).map(|n| png(folder, &format!("{n}.png"), &scene(n, 160, 120))));
+    for (name, grey) in [("white.png", 255), ("nearly white.png", 254)] {
+        paths.push(png(folder, name, &RgbImage::from_pixel(50, 50, image::Rgb([grey; 3]))));
+    }
     let found = find(&paths, None);
     assert_eq!(found.groups.len(), 1, "{:?}", found.groups);
     let group = &found.groups[0];
@@ -100,7 +111,7 @@ fn what_leaked_from_one_side_to_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let (one, two) = (scene(1, 100, 100), scene(2, 100, 100));
-    let small = imageops::resize(&one, 50, 50, imageops::FilterType::Triangle);
+    let small = half(&one);
     let paths = [
         png(folder, "train 1.png", &one),
         png(folder, "train 1 again.png", &one),
@@ -129,8 +140,7 @@ fn unreadable_ones_and_older_ones() {
         png(folder, "b.png", &scene(1, 64, 64)),
         folder.join("gone.png"),
     ];
-    let old = std::fs::File::options().write(true).open(&paths[1]).unwrap();
-    old.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    set_time(&paths[1], 0);
     let found = find(&paths, None);
     assert_eq!(found.groups[0].keep, 1);
     assert_eq!(found.groups[0].why, [Reason::Older]);
@@ -142,15 +152,8 @@ fn unreadable_ones_and_older_ones() {
 fn what_is_in_memory() {
     let pictures = [1, 2, 1].map(|n| scene(n, 32, 32));
     let look = |i: usize| Look::of(&Picture::from_rgb(32, 32, pictures[i].to_vec())?);
-    let compared = Compared {
-        look: &look,
-        vectors: &[1.0, 0.0].repeat(3),
-        dim: 2,
-        against_from: None,
-        folder_rank: &|_| 0,
-        not_copies: &|_, _| false,
-    };
-    let options = DuplicateOptions::default();
+    let (vectors, options) = (telling_nothing(3), DuplicateOptions::default());
+    let compared = compared(&look, &vectors);
     let found = find_duplicates(&Device::cpu(1), &compared, &options, &|_, _, _| {}).unwrap();
     assert_eq!(found.groups.len(), 1);
     let Duplicate { picture, kind, .. } = found.groups[0].others[0];
@@ -244,10 +247,7 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
 }
 
 fn equal_times(paths: &[PathBuf]) {
-    for path in paths {
-        let file = std::fs::File::options().write(true).open(path).unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-    }
+    paths.iter().for_each(|path| set_time(path, 0));
 }
 
 #[test]
@@ -257,17 +257,9 @@ fn a_jpeg_is_kept_rather_than_what_was_saved_from_it() {
     let picture = noisy(&scene(3, 160, 120), 1);
     let original = folder.join("b.jpg");
     std::fs::write(&original, encode_jpeg(160, 120, &picture, 80).unwrap()).unwrap();
-    let read = image::load_from_memory(&std::fs::read(&original).unwrap()).unwrap().to_rgb8();
-    let as_png = png(
-        folder,
-        "a.png",
-        &Picture::read(&original)
-            .map(|p| {
-                let ([rows, columns], rgb) = p.fitted(1000).unwrap();
-                RgbImage::from_raw(columns as u32, rows as u32, rgb).unwrap()
-            })
-            .unwrap(),
-    );
+    let (_, rgb) = Picture::read(&original).unwrap().fitted(1000).unwrap();
+    let read = RgbImage::from_raw(160, 120, rgb).unwrap();
+    let as_png = png(folder, "a.png", &read);
     let (again, worse) = (folder.join("again.jpg"), folder.join("worse.jpg"));
     std::fs::write(&again, encode_jpeg(160, 120, &read, 97).unwrap()).unwrap();
     std::fs::write(&worse, encode_jpeg(160, 120, &read, 40).unwrap()).unwrap();
@@ -301,13 +293,7 @@ fn turned_copies_are_found_and_called_so() {
         (mirrored.clone(), Mirrored),
     ];
     for (turned, kind) in turned {
-        let small = imageops::resize(
-            &turned,
-            turned.width() / 2,
-            turned.height() / 2,
-            imageops::FilterType::Triangle,
-        );
-        for copy in [turned, small] {
+        for copy in [half(&turned), turned] {
             let paths = [
                 png(folder.path(), "a.png", &picture),
                 png(folder.path(), "b.png", &scene(6, 160, 120)),
@@ -382,11 +368,10 @@ fn flat_surroundings_do_not_make_two_images_one() {
 fn rules_choose_what_is_kept_and_a_refused_pair_is_never_told() {
     let folder = tempfile::tempdir().unwrap();
     let picture = scene(2, 160, 120);
-    let small = imageops::resize(&picture, 80, 60, imageops::FilterType::Triangle);
-    let paths = [png(folder.path(), "a.png", &picture), png(folder.path(), "b.png", &small)];
-    equal_times(&paths);
-    let newer = std::fs::File::options().write(true).open(&paths[0]).unwrap();
-    newer.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(5)).unwrap();
+    let image = |name, image| png(folder.path(), name, image);
+    let paths = [image("a.png", &picture), image("b.png", &half(&picture))];
+    set_time(&paths[0], 5);
+    set_time(&paths[1], 0);
     let kept = |keep: &[KeepRule]| {
         let options = DuplicateOptions { keep: keep.to_vec(), ..DuplicateOptions::default() };
         let found = find_with(&paths, None, &options, &|_, _| false);
@@ -424,22 +409,16 @@ fn pairs_of_near_hashes_come_in_batches() {
         picture.put_pixel((i % 64) as u32, (i / 64) as u32, image::Rgb([1, 2, 3]));
         Look::of(&Picture::from_rgb(64, 64, picture.to_vec())?)
     };
-    let vectors = [1.0, 0.0].repeat(n);
-    let compared = Compared {
-        look: &look,
-        vectors: &vectors,
-        dim: 2,
-        against_from: None,
-        folder_rank: &|_| 0,
-        not_copies: &|_, _| false,
-    };
+    let vectors = telling_nothing(n);
+    let compared = compared(&look, &vectors);
     let looks: Vec<_> = (0..n).map(look).collect();
     let equal = Equal::find(&looks);
     let (device, options) = (Device::cpu(1), DuplicateOptions::default());
-    let mut proposals =
-        Proposals::new(&device, &compared, &looks, &equal, &options, &|_| {}).unwrap();
+    let proposals =
+        || Proposals::new(&device, &compared, &looks, &equal, &options, &|_| {}).unwrap();
     let (mut all, mut largest) = (vec![], 0);
-    while let Some(batch) = proposals.batch(|_, _| false) {
+    let mut some = proposals();
+    while let Some(batch) = some.batch(|_, _| false) {
         largest = largest.max(batch.len());
         all.extend(batch);
     }
@@ -447,9 +426,7 @@ fn pairs_of_near_hashes_come_in_batches() {
     assert!(all.is_sorted_by(|a, b| a < b));
     assert!(largest <= (1 << 14) + 16 * n, "{largest}");
     // What is settled takes no room at all.
-    let mut proposals =
-        Proposals::new(&device, &compared, &looks, &equal, &options, &|_| {}).unwrap();
-    assert_eq!(proposals.batch(|_, _| true), None);
+    assert_eq!(proposals().batch(|_, _| true), None);
     let found = find_duplicates(&device, &compared, &options, &|_, _, _| {}).unwrap();
     assert_eq!(found.groups[0].others.len(), n - 1);
     assert!(found.judged < 1 << 15, "{}", found.judged);

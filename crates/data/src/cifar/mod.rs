@@ -189,7 +189,9 @@ fn python(
     labels: &mut Vec<u32>,
 ) -> Result<(), DataError> {
     let bytes = source.read(file, None)?;
-    let bad = |reason: String| DataError::BadPickle { path: source.path(file), reason };
+    let bad = |reason: String| {
+        DataError::bad(source.path(file), format!("not a CIFAR python file: {reason}"))
+    };
     let pickle = Dictionary::parse(&bytes).map_err(bad)?;
     let (rows, columns, data) = pickle.array("data").map_err(bad)?;
     let values = pickle.ints(key).map_err(bad)?;
@@ -212,7 +214,12 @@ fn checked(source: &Source, file: &str, record: usize, label: u64) -> Result<u32
     let classes = source.form.kind.facts.classes;
     match label < classes as u64 {
         true => Ok(label as u32),
-        false => Err(DataError::BadLabel { path: source.path(file), record, label, classes }),
+        false => Err(DataError::bad(
+            source.path(file),
+            format!(
+                "record {record} has the label {label}, but there are {classes} classes; the file is damaged"
+            ),
+        )),
     }
 }
 

@@ -68,11 +68,13 @@ impl Source {
         let path = self.path(file);
         let check = |actual: u64| match expected {
             Some(expected) if expected != actual => {
-                Err(DataError::WrongLength { path: path.clone(), expected, actual })
+                let found = format!("expected {expected} bytes, found {actual}");
+                let reason = "the file is damaged or incomplete, fetch it again";
+                Err(DataError::bad(&path, format!("{found}; {reason}")))
             }
             _ => Ok(()),
         };
-        let missing = || DataError::MissingFile { path: self.place.clone(), file: file.into() };
+        let missing = || DataError::missing(&self.place, file);
         if let Some(files) = &mut self.unpacked {
             let bytes = files.remove(file).ok_or_else(missing)?;
             check(bytes.len() as u64)?;
@@ -94,8 +96,9 @@ pub(super) fn is_archive(path: &Path) -> bool {
 
 /// Reads the files of the first wanted form in an archive; other members are passed over.
 fn unpack(path: &Path, wanted: &impl Fn(&Form) -> bool) -> Result<Option<Source>, DataError> {
-    let bad =
-        |e: std::io::Error| DataError::BadArchive { path: path.into(), reason: e.to_string() };
+    let bad = |e: std::io::Error| {
+        DataError::bad(path, format!("the archive cannot be read: {e}; fetch it again"))
+    };
     let file = open_regular(path).map_err(|e| DataError::io(path, e))?;
     let limited = GzDecoder::new(std::io::BufReader::new(file)).take(MOST_ARCHIVE_BYTES);
     let mut archive = tar::Archive::new(limited);

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{FolderReport, Part};
+use super::{FolderReport, Part, picture_named};
 use crate::{DataError, LabelChoice, folder};
 
 /// A file that should be a picture; whether it is, reading will tell.
@@ -58,9 +58,9 @@ fn files_of(part: &Part, root: &Path) -> Vec<PictureFile> {
         let number = *part.values.get(i)? as usize;
         part.classes.as_ref()?.get(number).cloned()
     };
-    let file = |(i, c): (usize, &super::Candidate)| PictureFile {
-        path: c.path(root),
-        name: c.name.clone(),
+    let file = |(i, name): (usize, &String)| PictureFile {
+        path: picture_named(root, name),
+        name: name.clone(),
         class: class(i),
     };
     part.files.iter().enumerate().map(file).collect()
@@ -73,9 +73,7 @@ mod tests {
     fn found(names: &[&str]) -> Vec<(String, Option<String>)> {
         let dir = tempfile::tempdir().unwrap();
         for name in names {
-            let path = dir.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, "").unwrap();
+            crate::files::scan::tests::put(dir.path(), name, b"");
         }
         let files = find_pictures(dir.path(), LabelChoice::Auto).unwrap().files;
         assert!(files.iter().all(|f| f.path == dir.path().join(&f.name)));

@@ -40,11 +40,95 @@ pub(super) fn decode<T>(
     check: impl FnOnce(u32, u32) -> Result<T, String>,
 ) -> Result<(DynamicImage, T), String> {
     let heif = heif().ok_or("libheif, which reads HEIC and AVIF pictures, is not here")?;
-    let file = Context::read(heif, bytes)?;
-    let picture = file.main_picture()?;
-    let (width, height) = picture.width_and_height()?;
-    let passed = check(width, height)?;
-    Ok((picture.decode()?, passed))
+    // SAFETY: takes nothing.
+    let context = unsafe { (heif.context_alloc)() };
+    let context = Owned::new(context, heif.context_free).ok_or("libheif has no memory")?;
+    let start = bytes.as_ptr().cast();
+    // SAFETY: the context is alive, and `bytes`, which are not copied, outlive it; null stands for
+    // the usual options.
+    unsafe { (heif.read)(context.pointer, start, bytes.len(), ptr::null()) }.check()?;
+    let mut handle = ptr::null_mut();
+    // SAFETY: the context is alive, and the pointer has room for a handle.
+    unsafe { (heif.main_picture)(context.pointer, &mut handle) }.check()?;
+    let handle = Owned::new(handle, heif.handle_release);
+    let handle = handle.ok_or("libheif finds no picture in it")?;
+    // SAFETY: the handle is alive.
+    let (width, height, alpha) = unsafe {
+        (
+            (heif.handle_width)(handle.pointer),
+            (heif.handle_height)(handle.pointer),
+            (heif.has_alpha)(handle.pointer) != 0,
+        )
+    };
+    let side = |n: c_int| u32::try_from(n).map_err(|_| "it has no size".to_string());
+    let passed = check(side(width)?, side(height)?)?;
+    let (colours, chroma) = match alpha {
+        true => (COLOURSPACE_RGB, CHROMA_INTERLEAVED_RGBA),
+        false => (COLOURSPACE_RGB, CHROMA_INTERLEAVED_RGB),
+    };
+    let mut image = ptr::null_mut();
+    // SAFETY: the handle is alive, and the pointer has room for an image; null stands for the usual
+    // options.
+    unsafe { (heif.decode)(handle.pointer, &mut image, colours, chroma, ptr::null()) }.check()?;
+    let image = Owned::new(image, heif.image_release).ok_or(NOTHING)?;
+    Ok((pixels(heif, &image, alpha)?, passed))
+}
+
+const NOTHING: &str = "libheif decodes nothing of it";
+
+/// A copy of the pixels of a decoded image.
+fn pixels(heif: &Heif, image: &Owned, alpha: bool) -> Result<DynamicImage, String> {
+    let mut stride: c_int = 0;
+    // SAFETY: the image is alive; it has one interleaved plane, as was asked for.
+    let (width, height, plane) = unsafe {
+        (
+            (heif.image_width)(image.pointer, CHANNEL_INTERLEAVED),
+            (heif.image_height)(image.pointer, CHANNEL_INTERLEAVED),
+            (heif.plane)(image.pointer, CHANNEL_INTERLEAVED, &mut stride),
+        )
+    };
+    let positive = |n: c_int| usize::try_from(n).ok().filter(|n| *n > 0);
+    let sides = positive(width).zip(positive(height)).zip(positive(stride));
+    let ((width, height), stride) = sides.filter(|_| !plane.is_null()).ok_or(NOTHING)?;
+    let row = width * if alpha { 4 } else { 3 };
+    if stride < row {
+        return Err("libheif decodes rows that are too short".into());
+    }
+    let mut pixels = Vec::with_capacity(row * height);
+    for y in 0..height {
+        // SAFETY: the plane has `height` rows of at least `row` bytes, `stride` bytes apart, as
+        // long as the image lives.
+        pixels.extend(unsafe { std::slice::from_raw_parts(plane.add(y * stride), row) });
+    }
+    let (width, height) = (width as u32, height as u32);
+    let image = match alpha {
+        true => RgbaImage::from_raw(width, height, pixels).map(DynamicImage::from),
+        false => RgbImage::from_raw(width, height, pixels).map(DynamicImage::from),
+    };
+    image.ok_or_else(|| "libheif decodes too few pixels".into())
+}
+
+/// Gives something back to libheif.
+type Release = unsafe extern "C" fn(*mut c_void);
+
+/// What libheif gave, until it is dropped.
+struct Owned {
+    pointer: *mut c_void,
+    release: Release,
+}
+
+impl Owned {
+    /// None where it gave nothing.
+    fn new(pointer: *mut c_void, release: Release) -> Option<Owned> {
+        (!pointer.is_null()).then(|| Owned { pointer, release })
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: libheif gave it, with this function to give it back, which is called here alone.
+        unsafe { (self.release)(self.pointer) }
+    }
 }
 
 /// What functions that can fail return.
@@ -72,10 +156,10 @@ impl Status {
 /// The functions that are used, as `libheif/heif.h` declares them.
 struct Heif {
     context_alloc: unsafe extern "C" fn() -> *mut c_void,
-    context_free: unsafe extern "C" fn(*mut c_void),
+    context_free: Release,
     read: unsafe extern "C" fn(*mut c_void, *const c_void, usize, *const c_void) -> Status,
     main_picture: unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> Status,
-    handle_release: unsafe extern "C" fn(*const c_void),
+    handle_release: Release,
     handle_width: unsafe extern "C" fn(*const c_void) -> c_int,
     handle_height: unsafe extern "C" fn(*const c_void) -> c_int,
     has_alpha: unsafe extern "C" fn(*const c_void) -> c_int,
@@ -89,7 +173,7 @@ struct Heif {
     image_width: unsafe extern "C" fn(*const c_void, c_int) -> c_int,
     image_height: unsafe extern "C" fn(*const c_void, c_int) -> c_int,
     plane: unsafe extern "C" fn(*const c_void, c_int, *mut c_int) -> *const u8,
-    image_release: unsafe extern "C" fn(*const c_void),
+    image_release: Release,
     /// Kept open as long as the process lives.
     _library: Library,
 }
@@ -140,144 +224,6 @@ impl Heif {
             image_release: function!("heif_image_release"),
             _library: library,
         })
-    }
-}
-
-/// A file that is read.
-struct Context<'a> {
-    heif: &'a Heif,
-    context: *mut c_void,
-    /// Not copied, so they must outlive the context.
-    _bytes: &'a [u8],
-}
-
-impl<'a> Context<'a> {
-    fn read(heif: &'a Heif, bytes: &'a [u8]) -> Result<Self, String> {
-        // SAFETY: takes nothing; what it returns is freed when the `Context` below is dropped.
-        let context = unsafe { (heif.context_alloc)() };
-        if context.is_null() {
-            return Err("libheif has no memory".into());
-        }
-        let file = Context { heif, context, _bytes: bytes };
-        let start = bytes.as_ptr().cast();
-        // SAFETY: the context is alive, and `bytes` outlive it; null stands for the usual options.
-        unsafe { (heif.read)(context, start, bytes.len(), ptr::null()) }.check()?;
-        Ok(file)
-    }
-
-    fn main_picture(&self) -> Result<Handle<'_>, String> {
-        let mut handle = ptr::null_mut();
-        // SAFETY: the context is alive, and the pointer has room for a handle.
-        unsafe { (self.heif.main_picture)(self.context, &mut handle) }.check()?;
-        let heif = self.heif;
-        match handle.is_null() {
-            true => Err("libheif finds no picture in it".into()),
-            false => Ok(Handle { heif, handle }),
-        }
-    }
-}
-
-impl Drop for Context<'_> {
-    fn drop(&mut self) {
-        // SAFETY: allocated by `read`, and freed here alone, after all handles, which borrow it.
-        unsafe { (self.heif.context_free)(self.context) }
-    }
-}
-
-/// A picture of a file, not decoded yet.
-struct Handle<'a> {
-    heif: &'a Heif,
-    handle: *mut c_void,
-}
-
-impl<'a> Handle<'a> {
-    fn width_and_height(&self) -> Result<(u32, u32), String> {
-        // SAFETY: the handle is alive.
-        let sides = unsafe {
-            ((self.heif.handle_width)(self.handle), (self.heif.handle_height)(self.handle))
-        };
-        let side = |n: c_int| u32::try_from(n).map_err(|_| "it has no size".to_string());
-        Ok((side(sides.0)?, side(sides.1)?))
-    }
-
-    fn decode(&self) -> Result<DynamicImage, String> {
-        // SAFETY: the handle is alive.
-        let alpha = unsafe { (self.heif.has_alpha)(self.handle) } != 0;
-        let chroma = match alpha {
-            true => CHROMA_INTERLEAVED_RGBA,
-            false => CHROMA_INTERLEAVED_RGB,
-        };
-        let mut image = ptr::null_mut();
-        // SAFETY: the handle is alive, and the pointer has room for an image; null stands for the
-        // usual options.
-        let status = unsafe {
-            let colours = COLOURSPACE_RGB;
-            (self.heif.decode)(self.handle, &mut image, colours, chroma, ptr::null())
-        };
-        status.check()?;
-        let heif = self.heif;
-        let image = Image { heif, image };
-        image.pixels(alpha)
-    }
-}
-
-impl Drop for Handle<'_> {
-    fn drop(&mut self) {
-        // SAFETY: given by `main_picture`, and released here alone.
-        unsafe { (self.heif.handle_release)(self.handle) }
-    }
-}
-
-/// A decoded picture.
-struct Image<'a> {
-    heif: &'a Heif,
-    image: *mut c_void,
-}
-
-impl Image<'_> {
-    /// A copy of its pixels.
-    fn pixels(&self, alpha: bool) -> Result<DynamicImage, String> {
-        if self.image.is_null() {
-            return Err("libheif decodes nothing of it".into());
-        }
-        let mut stride: c_int = 0;
-        // SAFETY: the image is alive; it has one interleaved plane, as was asked for.
-        let (width, height, plane) = unsafe {
-            (
-                (self.heif.image_width)(self.image, CHANNEL_INTERLEAVED),
-                (self.heif.image_height)(self.image, CHANNEL_INTERLEAVED),
-                (self.heif.plane)(self.image, CHANNEL_INTERLEAVED, &mut stride),
-            )
-        };
-        let positive = |n: c_int| usize::try_from(n).ok().filter(|n| *n > 0);
-        let sides = positive(width).zip(positive(height)).zip(positive(stride));
-        let ((width, height), stride) =
-            sides.filter(|_| !plane.is_null()).ok_or("libheif decodes nothing of it")?;
-        let row = width * if alpha { 4 } else { 3 };
-        if stride < row {
-            return Err("libheif decodes rows that are too short".into());
-        }
-        let mut pixels = Vec::with_capacity(row * height);
-        for y in 0..height {
-            // SAFETY: the plane has `height` rows of at least `row` bytes, `stride` bytes apart, as
-            // long as the image lives.
-            pixels.extend(unsafe { std::slice::from_raw_parts(plane.add(y * stride), row) });
-        }
-        let (width, height) = (width as u32, height as u32);
-        let image = match alpha {
-            true => RgbaImage::from_raw(width, height, pixels).map(DynamicImage::from),
-            false => RgbImage::from_raw(width, height, pixels).map(DynamicImage::from),
-        };
-        image.ok_or_else(|| "libheif decodes too few pixels".into())
-    }
-}
-
-impl Drop for Image<'_> {
-    fn drop(&mut self) {
-        if !self.image.is_null() {
-            // SAFETY: given by `heif_decode_image`, and released here alone.
-            unsafe { (self.heif.image_release)(self.image) }
-        }
     }
 }
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::archive;
-use super::named::name_of;
-use super::scan::{Candidate, Found};
+use super::named::{name_of, picture_named};
+use super::scan::Found;
 use crate::DataError;
 use crate::sets::lists::read_text;
 
@@ -34,7 +34,7 @@ pub(crate) fn read(path: &Path) -> Result<(PathBuf, Found), DataError> {
         if let Some(class) = class {
             found.told.insert(name.clone(), class.to_string());
         }
-        found.candidates.push(Candidate::named(name));
+        found.candidates.push(name);
     }
     let folder: PathBuf = match path.parent() {
         Some(folder) if folder != Path::new("") => folder.into(),
@@ -46,19 +46,18 @@ pub(crate) fn read(path: &Path) -> Result<(PathBuf, Found), DataError> {
 
 /// Some file must be there: any text could be taken for a list.
 fn check_there(path: &Path, folder: &Path, found: &Found) -> Result<(), DataError> {
-    let there = |file: &Candidate| archive::about(&file.path(folder)).is_some();
+    let there = |file: &String| archive::about(&picture_named(folder, file)).is_some();
     let reason = match found.candidates.first() {
         _ if found.candidates.iter().any(there) => return Ok(()),
         None => "names no files; expected the path of a picture on each line".into(),
         Some(first) => format!(
             "names {} files, of which none is there; the first is {}, seen from {}",
             found.candidates.len(),
-            first.name,
+            first,
             folder.display()
         ),
     };
-    let path = path.into();
-    Err(DataError::BadList { path, reason })
+    Err(DataError::bad(path, reason))
 }
 
 /// The path as a picture's name, part by part.
@@ -84,9 +83,8 @@ mod tests {
         std::fs::write(dir.path().join("a 1.png"), "").unwrap();
         let (folder, found) = read(&path).unwrap();
         assert_eq!(folder, dir.path());
-        let names: Vec<&str> = found.candidates.iter().map(|c| c.name.as_str()).collect();
-        assert_eq!(names, ["../up.jpg", "/x/y.jpeg", "a 1.png", "b/2.jpg"]);
-        assert_eq!(found.candidates[1].path(&folder), Path::new("/x/y.jpeg"));
+        assert_eq!(found.candidates, ["../up.jpg", "/x/y.jpeg", "a 1.png", "b/2.jpg"]);
+        assert_eq!(picture_named(&folder, &found.candidates[1]), Path::new("/x/y.jpeg"));
         let told: Vec<_> = found.told.iter().collect();
         let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
         let (a, b) = (pair("a 1.png", "cat"), pair("b/2.jpg", "dog"));

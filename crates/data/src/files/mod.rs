@@ -15,7 +15,6 @@ pub(crate) mod list;
 mod metadata;
 mod named;
 mod on_demand;
-mod over_white;
 mod read;
 pub(crate) mod scan;
 mod semaphore;
@@ -34,22 +33,19 @@ pub(crate) use on_demand::{GREY, OnDemand};
 pub(crate) use read::open;
 #[cfg(test)]
 pub(crate) use read::open_within;
-pub(crate) use scan::Candidate;
 
 use crate::DataError;
 use crate::folder::FolderLabels;
 use crate::sets::SetFacts;
 
-/// In how many of the smaller sizes a JPEG file can be read, whatever its size.
-pub(crate) fn shrunk_jpeg(bytes: &[u8]) -> usize {
+/// Whether a JPEG file can be read at an eighth of its size, however small it is.
+pub(crate) fn reads_at_an_eighth(bytes: &[u8]) -> bool {
     let Ok(Some(frame)) = jpeg::check_whole(bytes) else {
-        return 0;
+        return false;
     };
     let small = frame.width * frame.height <= 1 << 20;
-    let all = jpeg::Shrink::ALL.into_iter().filter(|_| small);
-    all.filter_map(|shrink| jpeg::shrunk(bytes, &frame, shrink))
-        .filter(|(width, height, rgb)| rgb.len() == width * height * 3)
-        .count()
+    let image = small.then(|| jpeg::eighth(bytes, &frame)).flatten();
+    image.is_some_and(|(width, height, rgb)| rgb.len() == width * height * 3)
 }
 
 /// Names of what could not be read, each with the reason.
@@ -87,8 +83,8 @@ pub struct FolderReport {
 
 /// Files of one split with their classes.
 pub(crate) struct Part {
-    /// The files, in their order.
-    pub files: Vec<Candidate>,
+    /// Names of the files, in their order.
+    pub files: Vec<String>,
     /// The class of each, where there are classes.
     pub values: Vec<u32>,
     /// Names of the classes.
@@ -96,6 +92,20 @@ pub(crate) struct Part {
 }
 
 impl Listing {
+    /// A published set, which lies in a folder and tells its two parts.
+    pub fn published(facts: &'static SetFacts, folder: &Path, train: Part, test: Part) -> Self {
+        Listing {
+            name: facts.name.into(),
+            root: folder.into(),
+            train,
+            test: Some(test),
+            holds_out: false,
+            unreadable: vec![],
+            report: FolderReport::default(),
+            facts: Some(facts),
+        }
+    }
+
     /// Side of the pictures unless another is asked for.
     pub fn default_size(&self) -> usize {
         self.facts.map_or(crate::folder::SIZE, |facts| facts.size)
@@ -115,7 +125,7 @@ impl Listing {
 
 impl Part {
     /// Files listed here that are not there.
-    pub fn missing<'a>(&'a self, root: &'a Path) -> impl Iterator<Item = &'a Candidate> {
-        self.files.iter().filter(|f| !f.path(root).is_file())
+    pub fn missing<'a>(&'a self, root: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+        self.files.iter().map(|f| picture_named(root, f)).filter(|path| !path.is_file())
     }
 }

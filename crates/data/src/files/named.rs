@@ -120,7 +120,7 @@ mod tests {
             }
         }
         let found = scan(root).unwrap().candidates;
-        let named: HashSet<&str> = found.iter().map(|c| c.name.as_str()).collect();
+        let named: HashSet<&str> = found.iter().map(String::as_str).collect();
         assert_eq!(named.len(), names.len());
         for name in named {
             assert!(!name.contains(unseen), "{name:?}");

@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::archive;
 use super::decode::{Picture, decode};
-use super::scan::Candidate;
+use super::named::picture_named;
 use crate::crops;
 
 /// What stands for a picture whose file can no longer be read.
@@ -16,7 +16,7 @@ const MOST_NOTED: usize = 1000;
 /// Picture files, each decoded to a square whenever it is asked for.
 pub(crate) struct OnDemand {
     root: PathBuf,
-    files: Vec<Candidate>,
+    files: Vec<String>,
     size: usize,
     /// CRC-32 of each picture's pixels, where all were decoded once.
     sums: Vec<u32>,
@@ -29,7 +29,7 @@ pub(crate) struct OnDemand {
 impl OnDemand {
     /// Files under `root`, to be decoded to `size`×`size`; `sums` are those of what came out, where
     /// it is known.
-    pub fn new(root: PathBuf, files: Vec<Candidate>, size: usize, sums: Vec<u32>) -> Self {
+    pub fn new(root: PathBuf, files: Vec<String>, size: usize, sums: Vec<u32>) -> Self {
         OnDemand {
             root,
             size,
@@ -55,7 +55,7 @@ impl OnDemand {
     /// Decodes picture `i`. One that cannot be read becomes plain grey and is noted: a run of weeks
     /// must not end because a file vanished.
     pub fn decode(&self, i: usize, out: &mut [u8]) {
-        if let Err(why) = decode(&self.files[i].path(&self.root), self.size, out) {
+        if let Err(why) = decode(&picture_named(&self.root, &self.files[i]), self.size, out) {
             out.fill(GREY);
             self.note(i, why);
         }
@@ -74,7 +74,7 @@ impl OnDemand {
     }
 
     fn decode_slot(&self, i: usize, slot: &mut [u8]) {
-        let path = self.files[i].path(&self.root);
+        let path = picture_named(&self.root, &self.files[i]);
         let filled = Picture::read_for(path, self.size, |p| crops::fill(p, self.size, slot));
         if let Err(why) = filled {
             crops::fill_plain(GREY, self.size, slot);
@@ -85,9 +85,9 @@ impl OnDemand {
     fn note(&self, i: usize, why: String) {
         let file = &self.files[i];
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = failures.iter().any(|(name, _)| *name == file.name);
+        let known = failures.iter().any(|(name, _)| name == file);
         if failures.len() < MOST_NOTED && !known {
-            failures.push((file.name.clone(), why));
+            failures.push((file.clone(), why));
         }
     }
 
@@ -99,10 +99,11 @@ impl OnDemand {
     /// The same of its file's name and length.
     pub fn checksum_of_file(&self, i: usize) -> u32 {
         let file = &self.files[i];
-        let length = archive::about(&file.path(&self.root)).map_or(0, |(length, _)| length);
+        let length =
+            archive::about(&picture_named(&self.root, file)).map_or(0, |(length, _)| length);
         let mut sum = crc32fast::Hasher::new();
         sum.update(&length.to_le_bytes());
-        sum.update(file.name.as_bytes());
+        sum.update(file.as_bytes());
         sum.finalize()
     }
 

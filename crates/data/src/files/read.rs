@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use super::choose::Offer;
 use super::survey::Survey;
-use super::{Candidate, GREY, Listing, OnDemand, Part, Picture, Skipped};
+use super::{GREY, Listing, OnDemand, Part, Picture, Skipped, picture_named};
 use crate::crops::{Crops, fill, shape, slot_len};
 use crate::fellows::Fellows;
 use crate::folder::SIZE;
@@ -108,9 +108,9 @@ const SAMPLE: usize = 16;
 /// Rows and columns of some of the pictures that can be read.
 fn sides_of_some(part: &Part, root: &Path) -> Vec<[u32; 2]> {
     let step = part.files.len().div_ceil(SAMPLE).max(1);
-    let sample: Vec<&Candidate> = part.files.iter().step_by(step).collect();
-    let sides = |file: &&Candidate| {
-        Picture::read_for(file.path(root), SIZE, |p| Ok(p.height_and_width())).ok()
+    let sample: Vec<&String> = part.files.iter().step_by(step).collect();
+    let sides = |file: &&String| {
+        Picture::read_for(picture_named(root, file), SIZE, |p| Ok(p.height_and_width())).ok()
     };
     sample.par_iter().filter_map(sides).collect()
 }
@@ -176,7 +176,7 @@ impl Part {
                     sums = sums + one;
                     kept.push(i);
                 }
-                Err(why) => skipped.push((self.files[i].name.clone(), why)),
+                Err(why) => skipped.push((self.files[i].clone(), why)),
             }
         }
         (self.only(&kept), sums)
@@ -186,7 +186,7 @@ impl Part {
         Split {
             pictures,
             labels: self.classes.map(|classes| Labels::new(self.values, classes)),
-            names: self.files.into_iter().map(|f| f.name).collect(),
+            names: self.files,
         }
     }
 }
@@ -229,7 +229,7 @@ impl Reader<'_> {
             .par_chunks_exact_mut(one)
             .zip(each)
             .zip(&part.files)
-            .map(|((out, slot), file)| self.one(&file.path(self.root), out, slot))
+            .map(|((out, slot), file)| self.one(&picture_named(self.root, file), out, slot))
             .collect();
         if !self.surveyed {
             let failures = greyed(&part.files, results, one, &mut pixels);
@@ -286,7 +286,7 @@ impl Reader<'_> {
 
 /// Makes the pictures of `one` byte grey that could not be read, and names them.
 fn greyed(
-    files: &[Candidate],
+    files: &[String],
     results: Vec<Result<Sums, String>>,
     one: usize,
     pixels: &mut [u8],
@@ -296,7 +296,7 @@ fn greyed(
     for ((picture, file), result) in pictures {
         if let Err(why) = result {
             picture.fill(GREY);
-            failures.push((file.name.clone(), why));
+            failures.push((file.clone(), why));
         }
     }
     failures

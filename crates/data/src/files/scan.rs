@@ -14,47 +14,26 @@ use anchorhood_files::{Disk, FileSystem, Kind};
 
 use super::archive::{self, Member};
 use super::kinds::{Endings, is_read};
-use super::named::{name_of, picture_named};
+use super::named::name_of;
 use super::webdataset;
 use crate::DataError;
 
 /// Deeper than anyone sorts pictures.
 const DEEPEST: usize = 64;
 
-/// A file that should be a picture. Small, since there may be millions.
-#[derive(Clone, Debug)]
-pub(crate) struct Candidate {
-    /// Relative to the root, as [`picture_named`] understands it.
-    pub name: String,
-}
-
-impl Candidate {
-    /// A file by its name under the root.
-    pub fn named(name: String) -> Self {
-        Candidate { name }
-    }
-
-    /// Where the file is.
-    pub fn path(&self, root: &Path) -> PathBuf {
-        picture_named(root, &self.name)
-    }
-
-    /// The same file as seen from the folder that `folder` lies in.
-    pub fn under(self, folder: &str) -> Self {
-        Candidate::named(format!("{folder}/{}", self.name))
-    }
-
-    /// The first folder on the way to the file, if it does not lie at the top.
-    pub fn first_folder(&self) -> Option<&str> {
-        self.name.split_once('/').map(|(first, _)| first)
-    }
+/// The first folder on the way to a file, by its name, if it does not lie at the top.
+pub(crate) fn first_folder(name: &str) -> Option<&str> {
+    name.split_once('/').map(|(first, _)| first)
 }
 
 /// What a scan found.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// Sorted by name.
-    pub candidates: Vec<Candidate>,
+    /// Names of files that should be pictures, relative to the root as [`picture_named`] understands
+    /// them; sorted.
+    ///
+    /// [`picture_named`]: super::picture_named
+    pub candidates: Vec<String>,
     /// Folders that could not be read, each with the reason.
     pub unreadable: Vec<(String, String)>,
     /// Files that are not read.
@@ -90,7 +69,7 @@ pub(crate) fn scan(root: &Path) -> Result<Found, DataError> {
     };
     entered.map_err(|e| DataError::io(root, e))?;
     let mut found = scanner.found;
-    found.candidates.sort_by(|a, b| a.name.cmp(&b.name));
+    found.candidates.sort();
     Ok(found)
 }
 
@@ -138,7 +117,7 @@ impl Scanner {
             }
             let ending = ending_of(&file_name);
             match is_read(&ending) {
-                true => self.found.candidates.push(Candidate::named(name)),
+                true => self.found.candidates.push(name),
                 false => *self.found.others.entry(ending).or_default() += 1,
             }
         }
@@ -161,7 +140,7 @@ impl Scanner {
         let told = webdataset::labels(path, pictures.iter().copied(), &beside);
         let told = told.into_iter().map(|(name, label)| (format!("{prefix}{name}"), label));
         self.found.told.extend(told);
-        let named = |name: &str| Candidate::named(format!("{prefix}{name}"));
+        let named = |name: &str| format!("{prefix}{name}");
         self.found.candidates.extend(pictures.into_iter().map(named));
         Ok(())
     }
@@ -185,19 +164,24 @@ fn ending_of(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
     use tempfile::TempDir;
 
-    fn touch(root: &Path, name: &str) {
+    /// Writes a file, and the folders on the way to it.
+    pub(crate) fn put(root: &Path, name: &str, bytes: &[u8]) {
         let path = root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, "").unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    fn touch(root: &Path, name: &str) {
+        put(root, name, b"");
     }
 
     fn names(root: &Path) -> Vec<String> {
-        scan(root).unwrap().candidates.into_iter().map(|c| c.name).collect()
+        scan(root).unwrap().candidates
     }
 
     #[test]

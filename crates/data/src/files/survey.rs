@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::{Candidate, Skipped};
+use super::{Skipped, picture_named};
 use crate::DataError;
 use crate::fellows::Fellows;
 use crate::statistics::Sums;
@@ -29,7 +29,7 @@ type Told = ([u64; 7], Vec<u32>, Vec<(usize, String)>);
 impl Survey {
     /// Of files of which each is decoded by `one`; of several processes, by one of them.
     pub(super) fn of(
-        files: &[Candidate],
+        files: &[String],
         fellows: Option<&dyn Fellows>,
         root: &Path,
         one: Decode,
@@ -48,9 +48,9 @@ impl Survey {
         Ok(all)
     }
 
-    fn of_some(files: &[Candidate], places: Range<usize>, root: &Path, one: Decode) -> Survey {
+    fn of_some(files: &[String], places: Range<usize>, root: &Path, one: Decode) -> Survey {
         let seen: Vec<_> =
-            files[places.clone()].par_iter().map(|file| one(&file.path(root))).collect();
+            files[places.clone()].par_iter().map(|file| one(&picture_named(root, file))).collect();
         let mut survey = Survey::default();
         for (place, seen) in places.zip(seen) {
             match seen {
@@ -76,12 +76,12 @@ impl Survey {
     }
 
     /// The places of the files that can be read; the others are named.
-    pub(super) fn readable(&self, files: &[Candidate], skipped: &mut Skipped) -> Vec<usize> {
+    pub(super) fn readable(&self, files: &[String], skipped: &mut Skipped) -> Vec<usize> {
         let mut failed = self.failed.iter().peekable();
         let mut places = Vec::with_capacity(files.len());
         for (place, file) in files.iter().enumerate() {
             match failed.next_if(|(at, _)| *at == place) {
-                Some((_, why)) => skipped.push((file.name.clone(), why.clone())),
+                Some((_, why)) => skipped.push((file.clone(), why.clone())),
                 None => places.push(place),
             }
         }

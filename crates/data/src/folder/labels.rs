@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::files::scan::Found;
-use crate::files::{Candidate, archive};
+use crate::files::archive;
+use crate::files::scan::{Found, first_folder};
 
 /// Whether sub-folders are taken for classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,8 +101,8 @@ pub(super) fn decide(found: &Found, root: &str, choice: LabelChoice) -> FolderLa
         }
         LabelChoice::Auto | LabelChoice::Folders => {}
     }
-    let folders: BTreeSet<&str> = files.iter().filter_map(Candidate::first_folder).collect();
-    let loose = files.iter().filter(|f| f.first_folder().is_none()).count();
+    let folders: BTreeSet<&str> = files.iter().filter_map(|f| first_folder(f)).collect();
+    let loose = files.iter().filter(|f| first_folder(f).is_none()).count();
     let against = match choice {
         _ if folders.len() < 2 => Some(FolderLabels::TooFew),
         _ if loose > 0 => Some(FolderLabels::LoosePictures(loose)),
@@ -113,7 +113,7 @@ pub(super) fn decide(found: &Found, root: &str, choice: LabelChoice) -> FolderLa
 }
 
 /// What speaks against classes.
-fn against(files: &[Candidate], folders: &BTreeSet<&str>, root: &str) -> Option<FolderLabels> {
+fn against(files: &[String], folders: &BTreeSet<&str>, root: &str) -> Option<FolderLabels> {
     let most = |is: &dyn Fn(&str) -> bool| {
         let of_kind = folders.iter().filter(|name| is(name)).count();
         let example = folders.iter().find(|name| is(name))?;
@@ -172,9 +172,9 @@ fn is_cameras(name: &str) -> bool {
 /// An example of a folder in a sub-folder, where most pictures lie in folders that no more than
 /// half of the sub-folders have: `n01/images` and `n02/images` are two classes, `Italy/Rome` and
 /// `France/Paris` are places.
-fn divided_again(files: &[Candidate], folders: usize) -> Option<String> {
-    let inner = |file: &Candidate| {
-        let mut parts = file.name.split('/');
+fn divided_again(files: &[String], folders: usize) -> Option<String> {
+    let inner = |file: &String| {
+        let mut parts = file.split('/');
         let (first, second, third) = (parts.next()?, parts.next()?, parts.next());
         third.map(|_| (first.to_string(), second.to_string()))
     };
@@ -193,8 +193,7 @@ mod tests {
     use super::*;
 
     fn found(names: &[&str]) -> Found {
-        let named = |name: &&str| Candidate::named(name.to_string());
-        Found { candidates: names.iter().map(named).collect(), ..Found::default() }
+        Found { candidates: names.iter().map(|n| n.to_string()).collect(), ..Found::default() }
     }
 
     fn decided(root: &str, names: &[&str]) -> FolderLabels {

@@ -19,8 +19,8 @@ pub use labels::{FolderLabels, LabelChoice};
 
 use crate::DataError;
 use crate::files::kinds::passed_over;
-use crate::files::scan::{Found, scan};
-use crate::files::{Candidate, FolderReport, Listing, Part, archive, list};
+use crate::files::scan::{Found, first_folder, scan};
+use crate::files::{FolderReport, Listing, Part, archive, list};
 
 /// Side of the pictures unless another is asked for.
 pub const SIZE: usize = 32;
@@ -117,8 +117,8 @@ fn given_parts(
 fn class_of_each(found: &Found, decided: &FolderLabels) -> Option<Vec<String>> {
     let files = found.candidates.iter();
     match decided {
-        FolderLabels::Classes(_) => files.map(|f| f.first_folder().map(str::to_owned)).collect(),
-        FolderLabels::Told(_) => files.map(|f| found.told.get(&f.name).cloned()).collect(),
+        FolderLabels::Classes(_) => files.map(|f| first_folder(f).map(str::to_owned)).collect(),
+        FolderLabels::Told(_) => files.map(|f| found.told.get(f).cloned()).collect(),
         _ => None,
     }
 }
@@ -129,8 +129,8 @@ fn sorted<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
 }
 
 /// The first-level folders, if every picture lies in one and there are at least `least`.
-pub(crate) fn classes_of(candidates: &[Candidate], least: usize) -> Option<Vec<String>> {
-    let folders: Option<BTreeSet<&str>> = candidates.iter().map(Candidate::first_folder).collect();
+pub(crate) fn classes_of(candidates: &[String], least: usize) -> Option<Vec<String>> {
+    let folders: Option<BTreeSet<&str>> = candidates.iter().map(|f| first_folder(f)).collect();
     let folders = folders.filter(|f| f.len() >= least)?;
     Some(folders.into_iter().map(str::to_owned).collect())
 }
@@ -138,23 +138,23 @@ pub(crate) fn classes_of(candidates: &[Candidate], least: usize) -> Option<Vec<S
 /// Files with the class that their first folder says, which must be one of the sorted `classes`;
 /// named from one folder further up.
 pub(crate) fn part(
-    files: Vec<Candidate>,
+    files: Vec<String>,
     under: &str,
     classes: Vec<String>,
 ) -> Result<Part, DataError> {
-    let each = files.iter().map(|f| f.first_folder().unwrap_or_default().to_owned());
+    let each = files.iter().map(|f| first_folder(f).unwrap_or_default().to_owned());
     let each = each.collect();
     classed(files, Some(under), Some((each, classes)))
 }
 
 /// Files with the class of each and the sorted names of all, named from one folder further up.
 fn classed(
-    files: Vec<Candidate>,
+    files: Vec<String>,
     under: Option<&str>,
     classes: Option<(Vec<String>, Vec<String>)>,
 ) -> Result<Part, DataError> {
-    let files: Vec<Candidate> = match under {
-        Some(folder) => files.into_iter().map(|f| f.under(folder)).collect(),
+    let files: Vec<String> = match under {
+        Some(folder) => files.into_iter().map(|f| format!("{folder}/{f}")).collect(),
         None => files,
     };
     let (values, classes) = match classes {
@@ -169,12 +169,11 @@ fn classed(
 }
 
 /// Which of the sorted classes a file's is.
-fn number_of(class: &String, all: &[String], file: &Candidate) -> Result<u32, DataError> {
+fn number_of(class: &String, all: &[String], file: &str) -> Result<u32, DataError> {
     let found = all.binary_search(class);
-    let number = found.map_err(|_| DataError::UnknownClass {
-        file: file.name.clone(),
-        class: class.clone(),
-        classes: all.len(),
-    })?;
-    Ok(number as u32)
+    let number = found.map_err(|_| {
+        let why = format!("is of the class `{class}`, which is none of the set's {}", all.len());
+        DataError::bad(file, format!("{why}; move it away, or see `anchorhood data check`"))
+    });
+    Ok(number? as u32)
 }

@@ -36,7 +36,7 @@ pub(crate) fn read<const N: usize>(
 ) -> Result<[Value; N], DataError> {
     let file = open_regular(path).map_err(|e| DataError::io(path, e))?;
     read_from(&mut BufReader::new(file), wanted, most)
-        .map_err(|reason| DataError::BadMat { path: path.into(), reason })
+        .map_err(|reason| DataError::bad(path, reason))
 }
 
 fn read_from<const N: usize>(

@@ -32,9 +32,6 @@ pub(super) const PIXELS_START: u64 = 4096;
 pub(super) const HEADER: usize = PIXELS_START as usize;
 /// Where the header's own checksum lies.
 pub(super) const HEADER_SUM: usize = HEADER - 16;
-/// How pictures become squares: the shorter side whole, the centre cut out. Raised when other
-/// pixels come out.
-pub(super) const PREPROCESSING: u32 = 1;
 /// Elements of pictures: bytes.
 const U8: u8 = 0;
 

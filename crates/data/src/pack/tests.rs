@@ -1,7 +1,7 @@
 //! A pack gives what its folder gives; a damaged one says so.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use image::{Rgb, RgbImage};
 use tempfile::TempDir;
@@ -24,6 +24,14 @@ fn some_folder(root: &Path) {
         picture.save(folder.join(format!("{i}.png"))).unwrap();
     }
     fs::write(root.join("b/broken.png"), "no picture").unwrap();
+}
+
+/// A folder to pack, and the file to pack it into.
+fn folder_to_pack() -> (TempDir, PathBuf, PathBuf) {
+    let dir = TempDir::new().unwrap();
+    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
+    some_folder(&folder);
+    (dir, folder, file)
 }
 
 fn same_split(a: &Split, b: &Split) {
@@ -51,9 +59,7 @@ fn open_at(path: &Path, options: &LoadOptions) -> Result<Dataset, DataError> {
 
 #[test]
 fn a_packed_folder_is_the_folder() {
-    let dir = TempDir::new().unwrap();
-    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
-    some_folder(&folder);
+    let (_dir, folder, file) = folder_to_pack();
     let summary = packed(&folder, &file, None);
     assert_eq!((summary.pictures, summary.size), (30, 32));
     assert_eq!(summary.skipped.len(), 1);
@@ -88,9 +94,7 @@ fn given_parts_stay_parts_and_sizes_are_kept() {
 
 #[test]
 fn a_pack_is_kept_if_nothing_changed_and_never_replaced_silently() {
-    let dir = TempDir::new().unwrap();
-    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
-    some_folder(&folder);
+    let (dir, folder, file) = folder_to_pack();
     let spec = folder.to_str().unwrap();
     assert!(!packed(&folder, &file, None).unchanged);
     assert!(packed(&folder, &file, None).unchanged);
@@ -126,9 +130,7 @@ fn a_failure_leaves_nothing() {
 /// named by the check.
 #[test]
 fn damage_is_noticed() {
-    let dir = TempDir::new().unwrap();
-    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
-    some_folder(&folder);
+    let (_dir, folder, file) = folder_to_pack();
     packed(&folder, &file, Some(8));
     let whole = fs::read(&file).unwrap();
     let start = whole.len() - Pack::open(&file).unwrap().index.encode().len();
@@ -198,9 +200,7 @@ fn a_wholly_damaged_pack_costs_what_a_whole_one_does() {
 
 #[test]
 fn another_layout_is_named() {
-    let dir = TempDir::new().unwrap();
-    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
-    some_folder(&folder);
+    let (_dir, folder, file) = folder_to_pack();
     packed(&folder, &file, Some(8));
     let mut bytes = fs::read(&file).unwrap();
     for layout in [1, 9] {
@@ -261,13 +261,11 @@ fn every_flipped_bit_is_noticed() {
 
 #[test]
 fn what_later_readers_need_is_kept() {
-    let dir = TempDir::new().unwrap();
-    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
-    some_folder(&folder);
+    let (_dir, folder, file) = folder_to_pack();
     packed(&folder, &file, Some(8));
     let pack = Pack::open(&file).unwrap();
     let part = &pack.index.parts[0];
-    assert_eq!((part.rows, pack.index.preprocessing), ([0, 31], 1));
+    assert_eq!((part.rows, pack.index.preprocessing), ([0, 31], crate::PREPROCESSING));
     for entry in &part.entries {
         let expected = match entry.name.as_str() {
             "b/broken.png" => [0, 0],

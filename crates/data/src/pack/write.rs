@@ -11,15 +11,15 @@ use anchorhood_files::{AtomicFile, Disk, FileSystem, Kind};
 use md5::{Digest, Md5};
 use rayon::prelude::*;
 
-use super::format::{Entry, Index, PIXELS_START, PREPROCESSING, PartIndex, header};
+use super::format::{Entry, Index, PIXELS_START, PartIndex, header};
 use super::read::Pack;
-use crate::files::{Candidate, Listing, Picture, archive};
-use crate::open::{find, whole};
+use crate::files::{Listing, Picture, archive, picture_named};
+use crate::open::{find, listing, whole};
 use crate::recognise::FoundSet;
 use crate::resize::to_square;
-use crate::sets::{cub, dogs, facts_of, imagenet};
+use crate::sets::facts_of;
 use crate::statistics::Sums;
-use crate::{DataError, Dataset, LabelChoice, Progress, Split, crops, folder};
+use crate::{DataError, Dataset, LabelChoice, PREPROCESSING, Progress, Split, crops};
 
 /// Pixels decoded before they are written.
 const CHUNK_BYTES: usize = 64 << 20;
@@ -87,8 +87,11 @@ pub fn pack_on(
     let source = Source::of(spec, size)?;
     let fingerprint = source.fingerprint();
     if there == Kind::File && !force {
+        let same = |index: &Index| {
+            (index.fingerprint, index.preprocessing) == (fingerprint, PREPROCESSING)
+        };
         return match Pack::open_on(disk, to) {
-            Ok(old) if old.index.fingerprint == fingerprint => summary(disk, &old.index, to, true),
+            Ok(old) if same(&old.index) => summary(disk, &old.index, to, true),
             _ => Err(DataError::PackExists { path: to.into() }),
         };
     }
@@ -153,10 +156,7 @@ impl Source {
                     why: format!("{} is packed already", path.display()),
                 });
             }
-            FoundSet::ImageNet(folder) => imagenet::open(folder)?,
-            FoundSet::Cub(folder) => cub::open(folder)?,
-            FoundSet::Dogs(folder) => dogs::open(folder)?,
-            FoundSet::Folder(folder) => folder::list(folder, LabelChoice::Auto)?,
+            files => listing(files, LabelChoice::Auto)?,
         };
         if listing.train.files.is_empty() {
             return Err(listing.empty());
@@ -208,10 +208,10 @@ impl Source {
 }
 
 /// What tells one state of a file from another.
-fn mark(root: &Path, file: &Candidate) -> String {
-    let (length, time) = archive::about(&file.path(root)).unwrap_or_default();
+fn mark(root: &Path, file: &str) -> String {
+    let (length, time) = archive::about(&picture_named(root, file)).unwrap_or_default();
     let time = time.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
-    format!("{} {length} {}\n", file.name, time.map_or(0, |t| t.as_nanos()))
+    format!("{file} {length} {}\n", time.map_or(0, |t| t.as_nanos()))
 }
 
 enum SourcePart<'a> {
@@ -241,7 +241,7 @@ impl SourcePart<'_> {
                 split.labels.as_ref().map_or(0, |l| l.get(i)),
             ),
             SourcePart::Files(_, part) => {
-                (part.files[i].name.clone(), part.values.get(i).copied().unwrap_or(0))
+                (part.files[i].clone(), part.values.get(i).copied().unwrap_or(0))
             }
         }
     }
@@ -250,7 +250,7 @@ impl SourcePart<'_> {
     fn fill(&self, i: usize, size: usize, out: &mut [u8]) -> Result<[u32; 2], String> {
         match self {
             SourcePart::Files(root, part) => {
-                Picture::read_for(part.files[i].path(root), size, |picture| {
+                Picture::read_for(picture_named(root, &part.files[i]), size, |picture| {
                     picture.square(size, out)?;
                     Ok(picture.height_and_width())
                 })

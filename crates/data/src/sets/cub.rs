@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::CUB200;
 use super::lists::{check_there, inside};
 use crate::DataError;
-use crate::files::{Candidate, FolderReport, Listing, Part};
+use crate::files::{Listing, Part};
 
 /// Longer than any list of the set.
 const MOST_BYTES: u64 = 64 << 20;
@@ -59,19 +59,10 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
         if !inside(name) {
             return Err(images.bad(line, format!("{name} leads out of the folder")));
         }
-        part.files.push(Candidate::named(format!("images/{name}")));
+        part.files.push(format!("images/{name}"));
         part.values.push(label as u32 - 1);
     }
-    Ok(Listing {
-        name: CUB200.name.into(),
-        root: folder.into(),
-        train,
-        test: Some(test),
-        holds_out: false,
-        unreadable: Vec::new(),
-        report: FolderReport::default(),
-        facts: Some(&CUB200),
-    })
+    Ok(Listing::published(&CUB200, folder, train, test))
 }
 
 /// Whether the boxes, where there are any, are a line of four numbers for each picture.
@@ -103,7 +94,7 @@ impl Table {
     fn read(folder: &Path, name: &str) -> Result<Table, DataError> {
         let path = folder.join(name);
         if !path.is_file() {
-            return Err(DataError::MissingFile { path: folder.into(), file: name.into() });
+            return Err(DataError::missing(folder, name));
         }
         let text = super::lists::read_text(&path, MOST_BYTES)?;
         let mut table = Table { path, rows: Vec::new() };
@@ -125,14 +116,14 @@ impl Table {
 
     fn same_numbers(&self, images: &Table) -> Result<(), DataError> {
         if self.rows.len() != images.rows.len() {
-            return Err(DataError::BadList {
-                path: self.path.clone(),
-                reason: format!(
+            return Err(DataError::bad(
+                self.path.clone(),
+                format!(
                     "expected a line for each of the {} pictures of images.txt, found {}",
                     images.rows.len(),
                     self.rows.len()
                 ),
-            });
+            ));
         }
         let pairs = self.rows.iter().zip(&images.rows).enumerate();
         for (line, (ours, theirs)) in pairs {
@@ -145,9 +136,6 @@ impl Table {
     }
 
     fn bad(&self, line: usize, reason: String) -> DataError {
-        DataError::BadList {
-            path: self.path.clone(),
-            reason: format!("line {}: {reason}", line + 1),
-        }
+        DataError::bad(self.path.clone(), format!("line {}: {reason}", line + 1))
     }
 }

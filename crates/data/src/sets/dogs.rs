@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::DOGS;
 use super::lists::{check_there, inside};
 use crate::DataError;
-use crate::files::{Candidate, FolderReport, Listing, Part};
+use crate::files::{Listing, Part};
 use crate::mat::{self, Value};
 
 /// More than any variable of the lists.
@@ -44,22 +44,10 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
     let classes = classes(folder, &train, &test)?;
     let part = |rows: Vec<Row>| Part {
         values: rows.iter().map(|row| row.class as u32).collect(),
-        files: rows
-            .into_iter()
-            .map(|row| Candidate::named(format!("Images/{}", row.name)))
-            .collect(),
+        files: rows.into_iter().map(|row| format!("Images/{}", row.name)).collect(),
         classes: Some(classes.clone()),
     };
-    Ok(Listing {
-        name: DOGS.name.into(),
-        root: folder.into(),
-        train: part(train),
-        test: Some(part(test)),
-        holds_out: false,
-        unreadable: Vec::new(),
-        report: FolderReport::default(),
-        facts: Some(&DOGS),
-    })
+    Ok(Listing::published(&DOGS, folder, part(train), part(test)))
 }
 
 /// A picture and its class, from 0.
@@ -77,12 +65,9 @@ impl Row {
 fn read(folder: &Path, split: &str) -> Result<Vec<Row>, DataError> {
     let path = list_of(folder, split);
     if !path.is_file() {
-        return Err(DataError::MissingFile {
-            path: folder.into(),
-            file: format!("{split}_list.mat"),
-        });
+        return Err(DataError::missing(folder, &format!("{split}_list.mat")));
     }
-    let bad = |reason: String| DataError::BadMat { path: path.clone(), reason };
+    let bad = |reason: String| DataError::bad(&path, reason);
     let [files, labels] = mat::read(&path, ["file_list", "labels"], MOST_BYTES)?;
     let Value::Cells(files) = files else {
         return Err(bad("expected file_list to be cells with names of files".into()));
@@ -119,14 +104,14 @@ fn classes(folder: &Path, train: &[Row], test: &[Row]) -> Result<Vec<String>, Da
                 row.folder().clone_into(class);
             }
             if class != row.folder() {
-                return Err(DataError::BadMat {
-                    path: list_of(folder, split),
-                    reason: format!(
+                return Err(DataError::bad(
+                    list_of(folder, split),
+                    format!(
                         "{}: expected the label {} to mean {class} everywhere",
                         row.name,
                         row.class + 1
                     ),
-                });
+                ));
             }
         }
     }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::IMAGENET;
 use super::lists::read_text;
 use crate::DataError;
-use crate::files::scan::scan;
-use crate::files::{Candidate, FolderReport, Listing, Part};
+use crate::files::scan::{first_folder, scan};
+use crate::files::{Listing, Part};
 use crate::folder::{classes_of, part};
 use crate::mat;
 
@@ -60,47 +60,37 @@ pub(crate) fn open(folder: &Path) -> Result<Listing, DataError> {
     let (listing, missing) = list(folder)?;
     match missing.first() {
         None => Ok(listing),
-        Some(first) => Err(DataError::MissingPictures {
-            list: kit_file(folder, TRUTH)?,
-            total: listing.test.map_or(0, |t| t.files.len()) + missing.len(),
-            missing: missing.len(),
-            first: folder.join(first),
-        }),
+        Some(first) => {
+            let named = listing.test.map_or(0, |t| t.files.len()) + missing.len();
+            let (list, first) = (kit_file(folder, TRUTH)?, folder.join(first));
+            Err(DataError::not_there(list, named, missing.len(), &first))
+        }
     }
 }
 
 /// What lies in the folders, and the validation pictures that should lie there too.
 pub(crate) fn list(folder: &Path) -> Result<(Listing, Vec<String>), DataError> {
     let (train, val) = (scan(&folder.join("train"))?, scan(&folder.join("val"))?);
-    let bad = |path: PathBuf, reason: String| DataError::BadList { path, reason };
+    let bad = |path: PathBuf, reason: String| DataError::bad(path, reason);
     let classes = classes_of(&train.candidates, 1).filter(|c| c.iter().all(|c| is_synset(c)));
     let classes = classes.ok_or_else(|| {
         let expected = "expected nothing but folders named after synsets, such as n01440764";
         bad(folder.join("train"), expected.into())
     })?;
-    let foldered = val.candidates.iter().all(|f| f.first_folder().is_some());
+    let foldered = val.candidates.iter().all(|f| first_folder(f).is_some());
     let (test, missing) = match foldered {
         true => (foldered_val(folder, val.candidates, &classes)?, Vec::new()),
         false => flat_val(folder, val.candidates, &classes)?,
     };
+    let train_part = part(train.candidates, "train", classes)?;
     let listing = Listing {
-        name: IMAGENET.name.into(),
-        root: folder.into(),
-        train: part(train.candidates, "train", classes)?,
-        test: Some(test),
-        holds_out: false,
         unreadable: [train.unreadable, val.unreadable].concat(),
-        report: FolderReport::default(),
-        facts: Some(&IMAGENET),
+        ..Listing::published(&IMAGENET, folder, train_part, test)
     };
     Ok((listing, missing))
 }
 
-fn foldered_val(
-    folder: &Path,
-    files: Vec<Candidate>,
-    classes: &[String],
-) -> Result<Part, DataError> {
+fn foldered_val(folder: &Path, files: Vec<String>, classes: &[String]) -> Result<Part, DataError> {
     let others = classes_of(&files, 1).unwrap_or_default();
     let only = |a: &[String], b: &[String]| a.iter().find(|&c| !b.contains(c)).cloned();
     let wrong = match (only(&others, classes), only(classes, &others)) {
@@ -110,31 +100,28 @@ fn foldered_val(
     };
     match wrong {
         None => part(files, "val", classes.to_vec()),
-        Some((class, how)) => Err(DataError::BadList {
-            path: folder.join("val"),
-            reason: format!("expected the same class folders as in train: {class} {how}"),
-        }),
+        Some((class, how)) => Err(DataError::bad(
+            folder.join("val"),
+            format!("expected the same class folders as in train: {class} {how}"),
+        )),
     }
 }
 
 /// A flat folder's pictures with the classes of the ground truth, and the names of those missing.
 fn flat_val(
     folder: &Path,
-    files: Vec<Candidate>,
+    files: Vec<String>,
     classes: &[String],
 ) -> Result<(Part, Vec<String>), DataError> {
     let truth = ground_truth(folder, classes)?;
     let mut seen = vec![false; truth.len()];
     let mut values = Vec::with_capacity(files.len());
     for file in &files {
-        let number = number_of(&file.name).filter(|n| (1..=truth.len()).contains(n));
-        let number = number.ok_or_else(|| DataError::BadList {
-            path: folder.join("val").join(&file.name),
-            reason: format!(
+        let number = number_of(file).filter(|n| (1..=truth.len()).contains(n));
+        let number = number.ok_or_else(|| DataError::bad(folder.join("val").join(file), format!(
                 "expected ILSVRC2012_val_00000001.JPEG to ILSVRC2012_val_{:08}.JPEG, as many as {TRUTH} has lines",
                 truth.len()
-            ),
-        })?;
+            )))?;
         seen[number - 1] = true;
         values.push(truth[number - 1]);
     }
@@ -142,7 +129,7 @@ fn flat_val(
     let missing = missing.map(|(i, _)| format!("val/ILSVRC2012_val_{:08}.JPEG", i + 1));
     let missing = missing.collect();
     let part = Part {
-        files: files.into_iter().map(|f| f.under("val")).collect(),
+        files: files.into_iter().map(|f| format!("val/{f}")).collect(),
         values,
         classes: Some(classes.to_vec()),
     };
@@ -155,10 +142,8 @@ fn ground_truth(folder: &Path, classes: &[String]) -> Result<Vec<u32>, DataError
     let synsets = synsets_by_id(&kit_file(folder, "meta.mat")?)?;
     let text = read_text(&path, MOST_BYTES)?;
     let class = |(line, row): (usize, &str)| {
-        let bad = |reason: String| DataError::BadList {
-            path: path.clone(),
-            reason: format!("line {}: {reason}", line + 1),
-        };
+        let bad =
+            |reason: String| DataError::bad(path.clone(), format!("line {}: {reason}", line + 1));
         let id: Option<u32> = row.trim().parse().ok();
         let synset = id.and_then(|id| synsets.get(&id));
         let synset = synset
@@ -175,13 +160,10 @@ fn ground_truth(folder: &Path, classes: &[String]) -> Result<Vec<u32>, DataError
 fn kit_file(folder: &Path, name: &str) -> Result<PathBuf, DataError> {
     let places = KITS.map(|kit| folder.join(kit).join(name));
     let found = places.iter().find(|place| place.is_file()).cloned();
-    found.ok_or_else(|| DataError::BadList {
-        path: folder.join("val"),
-        reason: format!(
+    found.ok_or_else(|| DataError::bad(folder.join("val"), format!(
             "its pictures lie flat, so that {name} is needed to know their classes; unpack ILSVRC2012_devkit_t12.tar.gz into {}",
             folder.display()
-        ),
-    })
+        )))
 }
 
 /// Synsets by the number that the challenge gave them.
@@ -198,10 +180,10 @@ fn synsets_by_id(path: &Path) -> Result<HashMap<u32, String>, DataError> {
         element += 1;
     }
     match found.is_empty() {
-        true => Err(DataError::BadMat {
-            path: path.into(),
-            reason: "expected structures called synsets with ILSVRC2012_ID and WNID".into(),
-        }),
+        true => Err(DataError::bad(
+            path,
+            "expected structures called synsets with ILSVRC2012_ID and WNID",
+        )),
         false => Ok(found),
     }
 }
@@ -239,8 +221,9 @@ mod tests {
     fn an_unreadable_picture_is_grey_wherever_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("imagenet");
-        copy(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/imagenet")), &folder);
-        let first = list(&folder).unwrap().0.train.files[0].name.clone();
+        let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/imagenet");
+        anchorhood_testing::copy_folder(Path::new(fixture), &folder);
+        let first = list(&folder).unwrap().0.train.files[0].clone();
         std::fs::write(folder.join(&first), "no picture").unwrap();
         let options = LoadOptions { size: Some(24), ..LoadOptions::default() };
         let load = |most| {
@@ -264,17 +247,6 @@ mod tests {
             assert_eq!(failures[0].1, all[0].train.pictures.failures()[0].1);
             let test = |data: &crate::Dataset| data.test.as_ref().unwrap().pictures.clone();
             assert_eq!(test(data).raw(), test(&all[0]).raw());
-        }
-    }
-
-    fn copy(from: &Path, to: &Path) {
-        std::fs::create_dir_all(to).unwrap();
-        for entry in std::fs::read_dir(from).unwrap() {
-            let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-            match from.is_dir() {
-                true => copy(&from, &to),
-                false => _ = std::fs::copy(&from, &to).unwrap(),
-            }
         }
     }
 }

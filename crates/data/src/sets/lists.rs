@@ -37,12 +37,7 @@ fn check_part(part: &Part, root: &Path, list: impl Fn() -> PathBuf) -> Result<()
     let Some(first) = missing.next() else {
         return Ok(());
     };
-    Err(DataError::MissingPictures {
-        list: list(),
-        total: part.files.len(),
-        first: first.path(root),
-        missing: 1 + missing.count(),
-    })
+    Err(DataError::not_there(list(), part.files.len(), 1 + missing.count(), &first))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) fn find(path: &Path) -> Option<PathBuf> {
 pub(crate) fn open(folder: &Path, extra: bool) -> Result<Dataset, DataError> {
     for file in [TRAIN, TEST, EXTRA] {
         if !folder.join(file).is_file() && (extra || file != EXTRA) {
-            return Err(DataError::MissingFile { path: folder.into(), file: file.into() });
+            return Err(DataError::missing(folder, file));
         }
     }
     // Unpacking a file is one thread's work, so the files are read side by side.
@@ -71,7 +71,7 @@ fn split(pixels: Vec<u8>, values: Vec<u32>) -> Result<Split, DataError> {
 
 /// The pictures of one file, HWC, and the digit on each.
 pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Vec<u32>), DataError> {
-    let bad = |reason: String| DataError::BadMat { path: path.into(), reason };
+    let bad = |reason: String| DataError::bad(path, reason);
     let [pixels, labels] = mat::read(path, ["X", "y"], MOST_BYTES)?;
     let Value::Bytes(sizes, mut pixels) = pixels else {
         return Err(bad("expected X to be bytes (uint8)".into()));

@@ -14,19 +14,8 @@ fn fixture(name: &str) -> PathBuf {
 
 /// A copy of a fixture to damage.
 fn copy(name: &str) -> TempDir {
-    fn copy_all(from: &Path, to: &Path) {
-        fs::create_dir_all(to).unwrap();
-        for entry in fs::read_dir(from).unwrap() {
-            let entry = entry.unwrap();
-            let to = to.join(entry.file_name());
-            match entry.path().is_dir() {
-                true => copy_all(&entry.path(), &to),
-                false => drop(fs::copy(entry.path(), to).unwrap()),
-            }
-        }
-    }
     let dir = TempDir::new().unwrap();
-    copy_all(&fixture(name), dir.path());
+    anchorhood_testing::copy_folder(&fixture(name), dir.path());
     dir
 }
 

@@ -1,6 +1,6 @@
 //! Neighbourhoods of a bank that lies in parts on several processes, looked for approximately.
 
-use anchorhood_discover::{MemoryBank, Neighbourhoods};
+use anchorhood_discover::{MemoryBank, Neighbourhoods, to_unit_length};
 use anchorhood_engine::{Communicator, Device};
 use anchorhood_random::{Draws, Stream};
 use anchorhood_ranks::ThreadRank;
@@ -27,11 +27,8 @@ fn several_processes_find_what_one_finds() {
     let (n, dim, k) = (6001, 12, 4);
     let mut rows = vec![0.0; n * dim];
     Draws::new(1, Stream::Test, 0, 0).fill_symmetric(&mut rows, 0.4);
-    for (i, row) in rows.chunks_exact_mut(dim).enumerate() {
-        row[(i * 5) % dim] += 1.0;
-        let length = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-        row.iter_mut().for_each(|v| *v /= length);
-    }
+    rows.chunks_exact_mut(dim).enumerate().for_each(|(i, row)| row[(i * 5) % dim] += 1.0);
+    to_unit_length(&mut rows, dim);
     let of = |ranks: usize| {
         let all = ThreadRank::run(ranks, |rank| {
             let device = Device::cpu(1).among(Communicator::of(rank));

@@ -1,6 +1,8 @@
 //! Discovery and loss together, against the paper's equations written out.
 
-use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
+use anchorhood_discover::{
+    Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss, to_unit_length,
+};
 use anchorhood_engine::{Device, Loss};
 use anchorhood_random::{Draws, Stream};
 
@@ -9,10 +11,7 @@ const TAU: f32 = 0.1;
 fn unit_rows(seed: u64, rows: usize, dim: usize) -> Vec<f32> {
     let mut values = vec![0.0; rows * dim];
     Draws::new(seed, Stream::Test, 0, 0).fill_symmetric(&mut values, 1.0);
-    for row in values.chunks_mut(dim) {
-        let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-        row.iter_mut().for_each(|v| *v /= norm);
-    }
+    to_unit_length(&mut values, dim);
     values
 }
 
@@ -79,7 +78,7 @@ fn a_round_follows_the_equations() {
     let features = device.upload(&features).unwrap();
     let mut stream = device.stream().unwrap();
     let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 1.0 };
-    neighbourhood_loss(&mut stream, &features, &bank, TAU, &positives, &items, loss).unwrap();
+    neighbourhood_loss(&mut stream, &features, &bank, TAU, &positives, &items, None, loss).unwrap();
     let losses = device.download(&rows).unwrap();
     for (got, expected) in losses.iter().zip(&expected) {
         assert!((f64::from(*got) - expected).abs() < 1e-4);
@@ -94,10 +93,9 @@ fn clusters_find_themselves() {
     let mut values = vec![];
     for (i, noise) in noise.chunks_exact(dim).enumerate() {
         let centre = &centres[i % clusters * dim..][..dim];
-        let row: Vec<f32> = centre.iter().zip(noise).map(|(c, n)| c + 0.2 * n).collect();
-        let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-        values.extend(row.iter().map(|v| v / norm));
+        values.extend(centre.iter().zip(noise).map(|(c, n)| c + 0.2 * n));
     }
+    to_unit_length(&mut values, dim);
     let device = Device::cpu(2);
     let bank = MemoryBank::from_values(&device, &values, dim).unwrap();
     let found = Neighbourhoods::discover(&device, &bank, 5, TAU, 1.0, &|_| {}).unwrap();

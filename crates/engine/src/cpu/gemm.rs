@@ -15,6 +15,9 @@
 //! All keep a block of C in registers (8 rows × 2 vectors where there are 32 registers, 6 × 2 where
 //! there are 16, 8 × 1 where C is no wider than a vector) over the whole sum; how many rows share a
 //! block does not change their bits.
+//!
+//! Kept by hand: crates for matrix products (`gemm`, `matrixmultiply`) want their factors as whole
+//! matrices, for which every convolution would have to be copied out first.
 
 mod gather;
 mod outer;

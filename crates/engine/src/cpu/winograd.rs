@@ -12,6 +12,8 @@
 //! The input gradient is the convolution of dy with the kernels turned round and their channels
 //! exchanged. Channels lie along the vector lanes, so this file is used where both channel counts
 //! are multiples of [`LANES`]; `conv.rs` takes the rest.
+//!
+//! Kept by hand: no crate has it.
 
 mod kernels;
 mod transforms;

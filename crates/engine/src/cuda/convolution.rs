@@ -11,7 +11,7 @@ use super::Cuda;
 use super::autotune::{Task, Tuned};
 use super::bound_stream::BoundStream;
 use super::cudnn::{Call, Direction, Problem};
-use super::launch::Pointer;
+use super::launch::{Pointer, Sliding};
 use super::memory::Workspace;
 use crate::{Result, Shape, Window};
 
@@ -100,6 +100,11 @@ impl Convolution {
         })
     }
 
+    fn sliding(&self) -> Sliding {
+        let Problem { input, output, window, batch, .. } = self.problem;
+        Sliding { input, output, window, batch }
+    }
+
     /// y = x ∗ w.
     pub(super) fn forward(
         &self,
@@ -108,10 +113,8 @@ impl Convolution {
         [x, w]: [Pointer; 2],
         y: Pointer,
     ) -> Result<()> {
-        let p = &self.problem;
         let Some(way) = &self.forward else {
-            let (k, shapes) = (&stream.kernels, [p.input, p.output]);
-            return k.direct_forward([x, w], shapes, p.window, p.batch, y);
+            return stream.kernels.direct_forward([x, w], &self.sliding(), y);
         };
         let [x, workspace] = self.put_together(stream, x, workspace)?;
         let call = Call { first: x, second: w, result: y, workspace };
@@ -128,9 +131,7 @@ impl Convolution {
         let Some(bytes) = self.gathered else {
             return Ok([x, workspace]);
         };
-        let p = &self.problem;
-        let shapes = [p.input, p.output];
-        stream.kernels.gather(x, shapes, p.window, p.batch, workspace)?;
+        stream.kernels.gather(x, &self.sliding(), workspace)?;
         Ok([workspace, workspace + bytes as u64])
     }
 
@@ -142,25 +143,16 @@ impl Convolution {
         [w, dy]: [Pointer; 2],
         dx: Pointer,
     ) -> Result<()> {
-        let p = &self.problem;
+        let (k, of, accumulate) = (&stream.kernels, &self.sliding(), self.accumulate);
         let Some(way) = &self.input_gradient else {
-            let (k, shapes) = (&stream.kernels, [p.input, p.output]);
-            return k.direct_input_gradient(
-                [w, dy],
-                shapes,
-                p.window,
-                p.batch,
-                self.accumulate,
-                dx,
-            );
+            return k.direct_input_gradient([w, dy], of, accumulate, dx);
         };
         let call = |result, workspace| Call { first: w, second: dy, result, workspace };
         let Some(bytes) = self.gathered else {
             return way.run(stream, &call(dx, workspace));
         };
         way.run(stream, &call(workspace, workspace + bytes as u64))?;
-        let (k, shapes) = (&stream.kernels, [p.input, p.output]);
-        k.scatter(workspace, shapes, p.window, p.batch, self.accumulate, dx)
+        k.scatter(workspace, of, accumulate, dx)
     }
 
     /// dw = the gradient of the weights.
@@ -171,10 +163,8 @@ impl Convolution {
         [x, dy]: [Pointer; 2],
         dw: Pointer,
     ) -> Result<()> {
-        let p = &self.problem;
         let Some(way) = &self.weight_gradient else {
-            let (k, shapes) = (&stream.kernels, [p.input, p.output]);
-            return k.direct_weight_gradient([x, dy], shapes, p.window, p.batch, dw);
+            return stream.kernels.direct_weight_gradient([x, dy], &self.sliding(), dw);
         };
         let [x, workspace] = self.put_together(stream, x, workspace)?;
         let call = Call { first: x, second: dy, result: dw, workspace };

@@ -43,6 +43,7 @@ mod windows;
 
 pub(super) use norm::{Applied, Gradients, GroupSums, NormTensors, Reduction, Sums};
 pub(super) use on_chip::{Meeting, OnChip};
+pub(super) use windows::Sliding;
 
 macro_rules! kernels {
     ($($file:literal: $($name:ident),+;)+) => {

@@ -40,6 +40,17 @@ struct UniqueId([c_char; 128]);
 
 type Comm = *mut c_void;
 
+/// From, to, how many, of what kind, summed, among whom, on which stream.
+type Reduce = unsafe extern "C" fn(
+    *const c_void,
+    *mut c_void,
+    usize,
+    c_int,
+    c_int,
+    Comm,
+    sys::CUstream,
+) -> c_int;
+
 /// The functions, which live as long as the process: a library that was opened is never closed.
 struct Calls {
     get_version: unsafe extern "C" fn(*mut c_int) -> c_int,
@@ -52,24 +63,8 @@ struct Calls {
     error_string: unsafe extern "C" fn(c_int) -> *const c_char,
     group_start: unsafe extern "C" fn() -> c_int,
     group_end: unsafe extern "C" fn() -> c_int,
-    all_reduce: unsafe extern "C" fn(
-        *const c_void,
-        *mut c_void,
-        usize,
-        c_int,
-        c_int,
-        Comm,
-        sys::CUstream,
-    ) -> c_int,
-    reduce_scatter: unsafe extern "C" fn(
-        *const c_void,
-        *mut c_void,
-        usize,
-        c_int,
-        c_int,
-        Comm,
-        sys::CUstream,
-    ) -> c_int,
+    all_reduce: Reduce,
+    reduce_scatter: Reduce,
     all_gather: unsafe extern "C" fn(
         *const c_void,
         *mut c_void,

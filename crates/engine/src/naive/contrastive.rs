@@ -1,7 +1,7 @@
 //! The contrastive loss between views of pictures (NT-Xent of SimCLR, for two views or more), as
 //! plain loops in f64.
 
-use super::similarity::log_sum_exp;
+use super::similarity::{dot, log_sum_exp};
 
 /// `rows` is view 0 of all pictures, then view 1, and so on: N = views · B rows of length `dim`,
 /// taken as they are. With s_jk = row j · row k / temperature, row j = (v, i):
@@ -24,7 +24,7 @@ pub fn contrastive(
     let n = rows.len() / dim;
     let batch = n / views;
     let row = |j: usize| &rows[j * dim..(j + 1) * dim];
-    let s = |j, k| row(j).iter().zip(row(k)).map(|(a, b)| a * b).sum::<f64>() / temperature;
+    let s = |j, k| dot(row(j), row(k)) / temperature;
     gradient.fill(0.0);
     for j in 0..n {
         let logits: Vec<f64> = (0..n).map(|k| s(j, k)).collect();

@@ -1,12 +1,10 @@
 //! The cosine loss with stop-gradient (SimSiam, BYOL) and the mean of a picture's other views
 //! (FastSiam), as plain loops in f64.
 
+use super::similarity::dot;
+
 /// The least length that divides, as PyTorch's `cosine_similarity` has it.
 const EPSILON: f64 = 1e-8;
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
 
 /// `losses[r]` = −p·z / (max(‖p‖, 1e-8) · max(‖z‖, 1e-8)) for rows p of the predictions and z of
 /// the targets, and the gradient of weight · mean(losses) with respect to the predictions alone.

@@ -1,18 +1,12 @@
 //! Similarities between rows, as plain loops in f64: softmax loss and its gradient, blending of
 //! rows, entropy and top-k.
 
+use super::widen;
 use crate::similarity::{Neighbours, Positives, Scan, ScanResult};
 
-/// Inner product of row `i` of `a` and row `j` of `b`.
-fn dot(a: &[f32], i: usize, b: &[f32], j: usize, dim: usize) -> f64 {
-    (0..dim).map(|d| f64::from(a[i * dim + d]) * f64::from(b[j * dim + d])).sum()
-}
-
-/// One query's similarities over all keys, divided by the temperature.
-fn logits(queries: &[f32], query: usize, keys: &[f32], dim: usize, temperature: f32) -> Vec<f64> {
-    (0..keys.len() / dim)
-        .map(|key| dot(queries, query, keys, key, dim) / f64::from(temperature))
-        .collect()
+/// Inner product of two rows.
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// ln Σ e^x.
@@ -21,38 +15,25 @@ pub(super) fn log_sum_exp(x: impl Iterator<Item = f64> + Clone) -> f64 {
     max + x.map(|x| (x - max).exp()).sum::<f64>().ln()
 }
 
-/// The loss −log Σ p over each query's positives, or the mean of −log p over them, and the gradient
-/// of its mean with respect to the queries.
+/// The loss −log Σ p over each query's positives, or the mean of −log p over them, where each key
+/// counts as so many in the softmax (1, but for samples; 0 leaves it out), and the gradient of
+/// weight · mean(losses) with respect to the queries.
 ///
 /// With p the softmax over all keys k and p̃ the positives' share of it, Σ p̃ = 1, or the same for
-/// each of them: gradient of query i = (Σ p·k − Σ p̃·k) / (temperature · B). Both outputs are
-/// written (`=`).
+/// each of them: gradient of query i = weight · (Σ p·k − Σ p̃·k) / (temperature · B). Both outputs
+/// are written (`=`).
 pub fn softmax_loss(
-    queries: &[f32],
-    keys: &[f32],
-    dim: usize,
-    temperature: f32,
+    queries: &[f64],
+    (keys, counts, dim): (&[f64], &[f64], usize),
+    temperature: f64,
     positives: &Positives,
-    losses: &mut [f32],
-    gradient: &mut [f32],
+    weight: f64,
+    losses: &mut [f64],
+    gradient: &mut [f64],
 ) {
-    let counts = vec![1.0; keys.len() / dim];
-    let over = (keys, &counts[..], dim, temperature);
-    counted_softmax_loss(queries, over, positives, losses, gradient);
-}
-
-/// The same where each key counts as so many in the softmax (given beside the keys, before the
-/// length of a row and the temperature); 0 leaves it out.
-pub fn counted_softmax_loss(
-    queries: &[f32],
-    (keys, counts, dim, temperature): (&[f32], &[f64], usize, f32),
-    positives: &Positives,
-    losses: &mut [f32],
-    gradient: &mut [f32],
-) {
-    let batch = queries.len() / dim;
-    for query in 0..batch {
-        let logits = logits(queries, query, keys, dim, temperature);
+    let scale = weight / (temperature * losses.len() as f64);
+    for (query, row) in queries.chunks(dim).enumerate() {
+        let logits: Vec<f64> = keys.chunks(dim).map(|key| dot(row, key) / temperature).collect();
         let own = positives.of(query);
         let counted = logits.iter().zip(counts).map(|(l, n)| l + n.ln());
         let all = log_sum_exp(counted.clone());
@@ -61,7 +42,7 @@ pub fn counted_softmax_loss(
             false => log_sum_exp(of),
             true => of.sum::<f64>() / own.len() as f64,
         };
-        losses[query] = (all - positive) as f32;
+        losses[query] = all - positive;
         let mut weights: Vec<f64> = counted.map(|l| (l - all).exp()).collect();
         for p in own {
             weights[*p as usize] -= match positives.count_each() {
@@ -69,34 +50,26 @@ pub fn counted_softmax_loss(
                 true => 1.0 / own.len() as f64,
             };
         }
-        for d in 0..dim {
-            let sum: f64 =
-                weights.iter().enumerate().map(|(key, w)| w * f64::from(keys[key * dim + d])).sum();
-            gradient[query * dim + d] = (sum / (f64::from(temperature) * batch as f64)) as f32;
+        for (d, g) in gradient[query * dim..(query + 1) * dim].iter_mut().enumerate() {
+            *g = scale * weights.iter().zip(keys.chunks(dim)).map(|(w, k)| w * k[d]).sum::<f64>();
         }
     }
 }
 
 /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), one after the other.
-pub fn blend_rows(keys: &mut [f32], dim: usize, indices: &[u32], queries: &[f32], rate: f32) {
-    for (query, index) in indices.iter().enumerate() {
+pub fn blend_rows(keys: &mut [f64], dim: usize, indices: &[u32], queries: &[f64], rate: f64) {
+    for (query, index) in queries.chunks(dim).zip(indices) {
         let row = &mut keys[*index as usize * dim..][..dim];
-        let blended: Vec<f64> = (0..dim)
-            .map(|d| {
-                let new = f64::from(queries[query * dim + d]);
-                f64::from(row[d]) * (1.0 - f64::from(rate)) + new * f64::from(rate)
-            })
-            .collect();
-        let norm = blended.iter().map(|b| b * b).sum::<f64>().sqrt().max(1e-12);
-        for (value, b) in row.iter_mut().zip(blended) {
-            *value = (b / norm) as f32;
-        }
+        row.iter_mut().zip(query).for_each(|(old, new)| *old = *old * (1.0 - rate) + new * rate);
+        let norm = dot(row, row).sqrt().max(1e-12);
+        row.iter_mut().for_each(|v| *v /= norm);
     }
 }
 
 /// Entropy and top-k of every query over all keys.
 pub fn scan(queries: &[f32], keys: &[f32], scan: &Scan) -> ScanResult {
     let (dim, n) = (scan.dim, keys.len() / scan.dim);
+    let (queries, keys) = (widen(queries), widen(keys));
     let mut result = ScanResult {
         entropy: vec![],
         log_sum: vec![],
@@ -105,17 +78,18 @@ pub fn scan(queries: &[f32], keys: &[f32], scan: &Scan) -> ScanResult {
             ..Neighbours::default()
         },
     };
-    for query in 0..queries.len() / dim {
+    for (query, row) in queries.chunks(dim).enumerate() {
+        let products: Vec<f64> = keys.chunks(dim).map(|key| dot(row, key)).collect();
         if let Some(temperature) = scan.entropy_temperature {
-            let logits = logits(queries, query, keys, dim, temperature);
-            let all = log_sum_exp(logits.iter().copied());
-            let entropy: f64 = (logits.iter()).map(|l| -(l - all).exp() * (l - all)).sum();
+            let logits = products.iter().map(|p| p / f64::from(temperature));
+            let all = log_sum_exp(logits.clone());
+            let entropy: f64 = logits.map(|l| -(l - all).exp() * (l - all)).sum();
             result.entropy.push(entropy as f32);
             result.log_sum.push(all);
         }
         let mut found: Vec<(f32, u32)> = (0..n)
             .filter(|key| !(scan.same && *key == query))
-            .map(|key| (dot(queries, query, keys, key, dim) as f32, key as u32))
+            .map(|key| (products[key] as f32, key as u32))
             .collect();
         found.sort_by(|a, b| b.0.partial_cmp(&a.0).expect("finite").then(a.1.cmp(&b.1)));
         for (similarity, key) in found.into_iter().take(result.neighbours.k) {

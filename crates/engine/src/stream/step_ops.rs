@@ -52,6 +52,32 @@ pub struct Counting<'a> {
     pub margin: f32,
 }
 
+/// Logits of rows, and the class of each: that of row b is `labels[items[b]]`.
+#[derive(Clone, Copy)]
+pub struct Labelled<'a> {
+    pub(crate) logits: &'a Buffer,
+    pub(crate) classes: usize,
+    pub(crate) labels: &'a Buffer<u32>,
+    pub(crate) items: &'a Buffer<u32>,
+    /// Of each class, by which losses and gradients of its rows are multiplied.
+    pub(crate) weights: Option<&'a Buffer>,
+}
+
+/// Rows of `dim`.
+#[derive(Clone, Copy)]
+pub struct Rows<'a> {
+    pub(crate) values: &'a Buffer,
+    pub(crate) dim: usize,
+}
+
+/// Rows of `dim`, view 0 of all pictures, then view 1, and so on.
+#[derive(Clone, Copy)]
+pub struct Views<'a> {
+    pub(crate) rows: &'a Buffer,
+    pub(crate) views: usize,
+    pub(crate) dim: usize,
+}
+
 /// Tiles cut out of square pictures, by which a puzzle is set: which of some arrangements (classes)
 /// are these the tiles of?
 #[derive(Clone, Copy)]
@@ -126,7 +152,7 @@ impl Stream {
     pub fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
         self.check_softmax(of, &loss)?;
         let loss = self.shared(loss);
-        self.backend.softmax_loss(of, loss)
+        self.backend.softmax(of, None, loss)
     }
 
     /// The same estimated from the positives of the batch and a sample of the other keys, whose
@@ -143,7 +169,7 @@ impl Stream {
             return Err(Error::Plan("a loss over a sample of no keys".into()));
         }
         let loss = self.shared(loss);
-        self.backend.sampled_softmax_loss(of, sample, loss)
+        self.backend.softmax(of, Some(sample), loss)
     }
 
     /// The softmax between views: queries and keys are those of so many views of the same pictures,
@@ -227,10 +253,7 @@ impl Stream {
         items: &Buffer<u32>,
         loss: Loss,
     ) -> Result<()> {
-        let count = check_labels(logits, classes, labels, items)?;
-        loss.check(count, logits)?;
-        let loss = self.shared(loss);
-        self.backend.cross_entropy(logits, [labels, items], classes, None, loss)
+        self.labelled_loss(Labelled { logits, classes, labels, items, weights: None }, loss)
     }
 
     /// The same with a weight for each class, of which there are as many: a row's loss and gradient
@@ -243,11 +266,14 @@ impl Stream {
         weights: &Buffer,
         loss: Loss,
     ) -> Result<()> {
-        let classes = weights.len();
-        let count = check_labels(logits, classes, labels, items)?;
-        loss.check(count, logits)?;
+        let (classes, weights) = (weights.len(), Some(weights));
+        self.labelled_loss(Labelled { logits, classes, labels, items, weights }, loss)
+    }
+
+    fn labelled_loss(&mut self, of: Labelled, loss: Loss) -> Result<()> {
+        loss.check(of.check()?, of.logits)?;
         let loss = self.shared(loss);
-        self.backend.cross_entropy(logits, [labels, items], classes, Some(weights), loss)
+        self.backend.cross_entropy(&of, loss)
     }
 
     /// Rows of `to` become the rows `items` of a matrix.
@@ -260,7 +286,7 @@ impl Stream {
     ) -> Result<()> {
         items.check_below("rows gathered", rows("values of whole rows", from.len(), dim)?)?;
         Error::check_length("rows gathered", items.len() * dim, to.len())?;
-        self.backend.gather_rows(from, dim, items, to)
+        self.backend.gather_rows(Rows { values: from, dim }, items, to)
     }
 
     /// Square pictures of `size`×`size` pixels, each whole and in quarters, all enlarged to that
@@ -282,14 +308,14 @@ impl Stream {
             )));
         }
         Error::check_length("wholes and quarters", 5 * pixels.len(), to.len())?;
-        self.backend.quarters(pixels, size, channels, to)
+        self.backend.quarters(pixels, [size, channels], to)
     }
 
     /// What the parts of a picture add up to, and what another picture must not ([`Counting`]).
     /// `distances` takes (`=`) for each picture minus the squared distance from the other's whole
     /// and minus that from its own, as logits of two classes: the second is to be the greater.
     pub fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
-        check_views(of.rows, of.views, of.dim)?;
+        Views { rows: of.rows, views: of.views, dim: of.dim }.check()?;
         let pictures = of.rows.len() / (of.views * of.dim);
         if pictures < 2 || !(of.margin > 0.0 && of.margin.is_finite()) {
             let margin = of.margin;
@@ -315,10 +341,11 @@ impl Stream {
         loss: Loss,
     ) -> Result<()> {
         check_temperature(temperature)?;
-        check_views(rows, views, dim)?;
+        let of = Views { rows, views, dim };
+        of.check()?;
         loss.check(rows.len() / dim, rows)?;
         let loss = self.shared(loss);
-        self.backend.contrastive(rows, views, dim, temperature, loss)
+        self.backend.contrastive(of, temperature, loss)
     }
 
     /// −cos(p, z) of each row of predictions and targets, with a gradient for the predictions alone
@@ -354,8 +381,9 @@ impl Stream {
         to: &mut Buffer,
     ) -> Result<()> {
         Error::check_length("means of other views", rows.len(), to.len())?;
-        check_views(rows, views, dim)?;
-        self.backend.mean_of_others(rows, views, dim, normalise, to)
+        let of = Views { rows, views, dim };
+        of.check()?;
+        self.backend.mean_of_others(of, normalise, to)
     }
 
     /// For each query the key most similar to it, by inner product; of equal ones the first. `to`
@@ -428,9 +456,10 @@ impl Stream {
         items: &Buffer<u32>,
         tally: &mut Buffer<u32>,
     ) -> Result<()> {
-        check_labels(logits, classes, labels, items)?;
+        let of = Labelled { logits, classes, labels, items, weights: None };
+        of.check()?;
         Error::check_length("a tally of classes", classes + 1, tally.len())?;
-        self.backend.tally(logits, classes, [labels, items], tally)
+        self.backend.tally(&of, tally)
     }
 
     /// Draws a class for each picture and writes it to `labels`; `to` takes the tiles of that
@@ -490,19 +519,16 @@ impl Loss<'_> {
     }
 }
 
-/// A row of logits for each item, and a label, a class among them, for each item that there is; how
-/// many rows.
-fn check_labels(
-    logits: &Buffer,
-    classes: usize,
-    labels: &Buffer<u32>,
-    items: &Buffer<u32>,
-) -> Result<usize> {
-    labels.check_below("labels", classes)?;
-    items.check_below("items with labels", labels.len())?;
-    let count = rows("logits", logits.len(), classes)?;
-    Error::check_length("items with logits", count, items.len())?;
-    Ok(count)
+impl Labelled<'_> {
+    /// A row of logits for each item, and a label, a class among them, for each item that there
+    /// is; how many rows.
+    fn check(&self) -> Result<usize> {
+        self.labels.check_below("labels", self.classes)?;
+        self.items.check_below("items with labels", self.labels.len())?;
+        let count = rows("logits", self.logits.len(), self.classes)?;
+        Error::check_length("items with logits", count, self.items.len())?;
+        Ok(count)
+    }
 }
 
 /// Two matrices of one shape, and room for a loss of each row and the first one's gradient.
@@ -512,15 +538,17 @@ fn check_pair(a: &Buffer, b: &Buffer, dim: usize, loss: &Loss) -> Result<()> {
     loss.check(count, a)
 }
 
-/// Rows are two or more views of as many pictures each.
-fn check_views(rows: &Buffer, views: usize, dim: usize) -> Result<()> {
-    let whole = views >= 2 && dim > 0 && rows.len().is_multiple_of(views * dim);
-    match whole {
-        true => Ok(()),
-        false => Err(Error::Plan(format!(
-            "{} values are not rows of {dim} for {views} views, two or more",
-            rows.len()
-        ))),
+impl Views<'_> {
+    /// Rows are two or more views of as many pictures each.
+    fn check(&self) -> Result<()> {
+        let Views { rows, views, dim } = *self;
+        match views >= 2 && dim > 0 && rows.len().is_multiple_of(views * dim) {
+            true => Ok(()),
+            false => Err(Error::Plan(format!(
+                "{} values are not rows of {dim} for {views} views, two or more",
+                rows.len()
+            ))),
+        }
     }
 }
 
@@ -543,55 +571,18 @@ pub(crate) fn made_for_shape<T>(
 /// What a device does of it; [`Stream`] says what each is.
 #[allow(missing_docs)]
 pub trait StepOps {
-    fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()>;
-    fn sampled_softmax_loss(
-        &mut self,
-        of: &SoftmaxLoss,
-        sample: RowSample,
-        loss: Loss,
-    ) -> Result<()>;
+    /// Over a sample of the keys, where there is one.
+    fn softmax(&mut self, of: &SoftmaxLoss, sample: Option<RowSample>, loss: Loss) -> Result<()>;
     fn softmax_between_views(&mut self, of: &SoftmaxLoss, views: usize, loss: Loss) -> Result<()>;
-    fn cross_entropy(
-        &mut self,
-        logits: &Buffer,
-        labels_and_items: [&Buffer<u32>; 2],
-        classes: usize,
-        weights: Option<&Buffer>,
-        loss: Loss,
-    ) -> Result<()>;
-    fn gather_rows(
-        &mut self,
-        from: &Buffer,
-        dim: usize,
-        items: &Buffer<u32>,
-        to: &mut Buffer,
-    ) -> Result<()>;
-    fn quarters(
-        &mut self,
-        pixels: &Buffer,
-        size: usize,
-        channels: usize,
-        to: &mut Buffer,
-    ) -> Result<()>;
+    fn cross_entropy(&mut self, of: &Labelled, loss: Loss) -> Result<()>;
+    fn gather_rows(&mut self, from: Rows, items: &Buffer<u32>, to: &mut Buffer) -> Result<()>;
+    /// The shape is a side's pixels, and channels.
+    fn quarters(&mut self, pixels: &Buffer, shape: [usize; 2], to: &mut Buffer) -> Result<()>;
     fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()>;
-    fn contrastive(
-        &mut self,
-        rows: &Buffer,
-        views: usize,
-        dim: usize,
-        temperature: f32,
-        loss: Loss,
-    ) -> Result<()>;
+    fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()>;
     fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()>;
     fn mean_squared(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()>;
-    fn mean_of_others(
-        &mut self,
-        rows: &Buffer,
-        views: usize,
-        dim: usize,
-        normalise: bool,
-        to: &mut Buffer,
-    ) -> Result<()>;
+    fn mean_of_others(&mut self, of: Views, normalise: bool, to: &mut Buffer) -> Result<()>;
     fn nearest_rows(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer) -> Result<()>;
     fn blend_rows(
         &mut self,
@@ -612,11 +603,5 @@ pub trait StepOps {
         to: &mut Buffer,
     ) -> Result<()>;
     fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()>;
-    fn tally(
-        &mut self,
-        logits: &Buffer,
-        classes: usize,
-        of: [&Buffer<u32>; 2],
-        tally: &mut Buffer<u32>,
-    ) -> Result<()>;
+    fn tally(&mut self, of: &Labelled, tally: &mut Buffer<u32>) -> Result<()>;
 }

@@ -1,9 +1,93 @@
-//! A device's network and its naive twin, side by side over one training pass and one inference.
+//! A device's network and its naive twin, side by side over training passes and inferences.
 
-use anchorhood_engine::naive::{NaiveNetwork, widen};
-use anchorhood_engine::{Device, Graph, Network, NetworkOptions, Role, Tensors};
+use anchorhood_engine::naive::NaiveNetwork;
+use anchorhood_engine::{Device, Graph, Network, NetworkOptions, Optimiser, Role, Tensors};
 
-use super::{Driven, any_parameters, assert_close, representable, set_parameters, uniform};
+use super::{Driven, any_parameters, assert_close, representable, uniform, widen};
+
+/// A network and its twin, which do the same over the same parameters.
+pub struct Twins {
+    pub net: Driven,
+    pub twin: NaiveNetwork,
+}
+
+impl Twins {
+    pub fn new(
+        device: &Device,
+        graph: &Graph,
+        options: &NetworkOptions,
+        parameters: &[Vec<f32>],
+    ) -> Self {
+        let mut net = Driven::new(device, graph, options);
+        let mut twin = NaiveNetwork::new(graph);
+        super::set_parameters(&mut net, &mut twin, parameters).unwrap();
+        Twins { net, twin }
+    }
+
+    /// Runs a batch forwards in training mode; gives what the twin makes of it.
+    pub fn train_forward(&mut self, pixels: &[f32], step: u64) -> Vec<f64> {
+        self.net.train_forward(pixels, step).unwrap();
+        self.twin.train_forward(&widen(pixels), step).to_vec()
+    }
+
+    pub fn backward(&mut self, gradient: &[f32]) {
+        self.net.set_output_gradient(gradient);
+        self.net.backward().unwrap();
+        self.twin.backward(&widen(gradient));
+    }
+
+    /// A step over a batch and a given gradient of its output.
+    pub fn step(&mut self, optimiser: &Optimiser, seeds: [u64; 2], rate: f32, step: u64) {
+        let one = self.net.graph().nodes()[0].shape.len();
+        let expected = self.train_forward(&uniform(seeds[0], self.net.batch() * one), step);
+        self.backward(&uniform(seeds[1], expected.len()));
+        self.net.update(rate).unwrap();
+        self.twin.update(optimiser, rate, step);
+    }
+
+    /// Compares inference.
+    pub fn assert_inference(&mut self, pixels: &[f32], what: &str, tolerance: f64) {
+        let expected = self.twin.infer(&widen(pixels)).to_vec();
+        let mut got = vec![f32::NAN; expected.len()];
+        self.net.infer(pixels, &mut got).unwrap();
+        assert_close(what, &got, &expected, tolerance);
+    }
+
+    /// Compares every tensor of a kind.
+    pub fn assert_tensors(&self, which: Tensors, what: &str, tolerance: f64) {
+        let expected = match which {
+            Tensors::Values => &self.twin.parameters,
+            Tensors::Gradients => &self.twin.parameter_gradients,
+            Tensors::Slot(slot) => &self.twin.slots[slot],
+        };
+        assert_tensors(&self.net, which, expected, what, tolerance);
+    }
+}
+
+/// Compares every tensor of a kind, of those that have it.
+pub fn assert_tensors(
+    net: &Network,
+    which: Tensors,
+    expected: &[Vec<f64>],
+    what: &str,
+    tolerance: f64,
+) {
+    for (i, p) in net.graph().parameters().iter().enumerate() {
+        if p.role == Role::Weight || which == Tensors::Values {
+            // Batch norm takes away what a bias before it adds: its gradient is nothing but
+            // rounding.
+            let vanishes = expected[i].iter().all(|v| v.abs() < 1e-9);
+            let tolerance = if vanishes { 10.0 * tolerance } else { tolerance };
+            let got = net.read(which, i).unwrap();
+            assert_close(
+                &format!("{which:?} of {}, {what}", p.name),
+                &got,
+                &expected[i],
+                tolerance,
+            );
+        }
+    }
+}
 
 /// Runs a graph on `device` and naively, over the same random parameters, pictures and gradient,
 /// and compares the output, all gradients (pictures included), running statistics, and inference
@@ -39,66 +123,28 @@ fn compare_with(
     tolerance: f64,
     input_gradient: bool,
 ) {
-    let one = graph.nodes()[0].shape.len();
+    let (input, last) = (graph.nodes()[0].shape, graph.node(graph.output_node()));
+    let batch = pixels.len() / input.len();
     let pixels = &representable(pixels.to_vec(), tolerance)[..];
-    let what = |thing: &str| {
-        let last = &graph.node(graph.output_node());
-        let input = graph.nodes()[0].shape;
-        format!(
-            "{}: {thing} of {:?}, {}×{input} to {} (seed {seed})",
-            device.describe(),
-            last.op,
-            pixels.len() / one,
-            last.shape
-        )
-    };
-    let options = NetworkOptions { input_gradient, ..NetworkOptions::new(pixels.len() / one) };
-    let mut net = Driven::new(device, graph, &options);
-    let mut twin = NaiveNetwork::new(graph);
+    let (device_name, op, output) = (device.describe(), &last.op, last.shape);
+    let what = format!("{device_name}: {op:?}, {batch}×{input} to {output} (seed {seed})");
+    let options = NetworkOptions { input_gradient, ..NetworkOptions::new(batch) };
     let parameters = any_parameters(graph, seed).into_iter();
     let parameters: Vec<Vec<f32>> = parameters.map(|p| representable(p, tolerance)).collect();
-    set_parameters(&mut net, &mut twin, &parameters).unwrap();
+    let mut twins = Twins::new(device, graph, &options, &parameters);
 
-    net.train_forward(pixels, seed).unwrap();
-    let expected = twin.train_forward(&widen(pixels), seed).to_vec();
-    assert_close(&what("output"), &net.output(), &expected, tolerance);
-
-    let gradient = representable(uniform(seed + 1, expected.len()), tolerance);
-    net.set_output_gradient(&gradient);
-    net.backward().unwrap();
-    twin.backward(&widen(&gradient));
+    let expected = twins.train_forward(pixels, seed);
+    assert_close(&format!("output, {what}"), &twins.net.output(), &expected, tolerance);
+    twins.backward(&representable(uniform(seed + 1, expected.len()), tolerance));
     if input_gradient {
-        let got = net.input_gradient().unwrap();
-        let expected = twin.gradient(graph.find("input").unwrap());
-        assert_close(&what("input gradient"), &got, expected, tolerance);
+        let got = twins.net.input_gradient().unwrap();
+        let expected = twins.twin.gradient(graph.find("input").unwrap());
+        assert_close(&format!("input gradient, {what}"), &got, expected, tolerance);
     }
-    assert_same_gradients(&net, &twin, graph, tolerance, &what);
-
-    for count in [pixels.len() / one, 1] {
-        let some = &pixels[..count * one];
-        let expected = twin.infer(&widen(some)).to_vec();
-        let mut got = vec![f32::NAN; expected.len()];
-        net.infer(some, &mut got).unwrap();
-        assert_close(&what(&format!("inference over {count}")), &got, &expected, tolerance);
-    }
-}
-
-fn assert_same_gradients(
-    net: &Network,
-    twin: &NaiveNetwork,
-    graph: &Graph,
-    tolerance: f64,
-    what: &dyn Fn(&str) -> String,
-) {
-    for (i, p) in graph.parameters().iter().enumerate() {
-        let (tensors, expected) = match p.role {
-            Role::Weight => (Tensors::Gradients, &twin.parameter_gradients[i]),
-            Role::Statistic => (Tensors::Values, &twin.parameters[i]),
-        };
-        let got = net.read(tensors, i).unwrap();
-        // Batch norm takes away what a bias before it adds: its gradient is nothing but rounding.
-        let vanishes = expected.iter().all(|v| v.abs() < 1e-9);
-        let tolerance = if vanishes { 10.0 * tolerance } else { tolerance };
-        assert_close(&what(&format!("{tensors:?} {}", p.name)), &got, expected, tolerance);
+    twins.assert_tensors(Tensors::Gradients, &what, tolerance);
+    twins.assert_tensors(Tensors::Values, &what, tolerance);
+    for count in [batch, 1] {
+        let what = format!("inference over {count}, {what}");
+        twins.assert_inference(&pixels[..count * input.len()], &what, tolerance);
     }
 }

@@ -2,6 +2,9 @@
 
 use anchorhood_engine::{ConvSpec, Graph, NodeId, Result, Shape, Window};
 
+/// Adds a layer, or a few.
+pub type Build = fn(&mut Graph, NodeId) -> Result<NodeId>;
+
 /// A graph of one layer.
 pub fn one_layer(input: Shape, layer: impl FnOnce(&mut Graph, NodeId) -> Result<NodeId>) -> Graph {
     let mut g = Graph::new();

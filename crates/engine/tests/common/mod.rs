@@ -5,13 +5,15 @@
 pub mod compare;
 pub mod driven;
 pub mod graphs;
+pub mod losses;
 pub mod several;
 pub mod similarity;
 pub mod training;
 
 use std::sync::OnceLock;
 
-use anchorhood_engine::naive::{NaiveNetwork, widen};
+use anchorhood_engine::naive::NaiveNetwork;
+pub use anchorhood_engine::naive::widen;
 use anchorhood_engine::{
     Cpu, Device, Graph, Initial, Network, NetworkOptions, Precision, Result, SimdLevel, Tensors,
 };
@@ -87,6 +89,11 @@ pub fn uniform(seed: u64, len: usize) -> Vec<f32> {
     let mut values = vec![0.0; len];
     Draws::new(seed, Stream::Test, 0, 0).fill_symmetric(&mut values, 1.0);
     values
+}
+
+/// f64 values in f32.
+pub fn narrow(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|v| *v as f32).collect()
 }
 
 /// The values as every precision has them: where it is coarse, cut to bf16, so that what is

@@ -1,39 +1,48 @@
 //! What one of several processes does, the same on every kind of device.
 
 use anchorhood_engine::{
-    Batch, Buffer, ConvSpec, Device, DevicePositives, Graph, Input, Loss, Network, NetworkOptions,
-    Positives, RowSample, Shard, SoftmaxLoss, Stream, Tensors,
+    Batch, Buffer, Communicator, ConvSpec, Device, DevicePositives, Graph, Input, Loss, Network,
+    NetworkOptions, Positives, RowSample, SoftmaxLoss, Stream, Tensors,
 };
 
-use super::{read_all, uniform};
+use anchorhood_ranks::ThreadRank;
+
+use super::losses::{LossCase, LossKind, Softmax, positives_on};
+use super::training::{epoch, losses_of, row_batches, take_steps};
+use super::{read_all, uniform, widen};
 
 /// Values of a row.
 pub const DIM: usize = 32;
 
 pub fn close(got: &[f32], expected: &[f32], what: &str) {
+    close_within(1e-5, got, expected, what);
+}
+
+/// Every value as near as so much of the greatest.
+pub fn close_within(tolerance: f32, got: &[f32], expected: &[f32], what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     let most = expected.iter().fold(1e-6_f32, |m, v| m.max(v.abs()));
     for (place, (g, e)) in got.iter().zip(expected).enumerate() {
-        assert!((g - e).abs() <= 1e-5 * most, "{what}, {place}: {g} for {e}");
+        assert!((g - e).abs() <= tolerance * most, "{what}, {place}: {g} for {e}");
     }
 }
 
+/// Runs a body on so many ranks.
+pub fn on_ranks<R: Send>(ranks: usize, body: impl Fn(&Device) -> R + Sync) -> Vec<R> {
+    ThreadRank::run(ranks, |rank| body(&Device::cpu(1).among(Communicator::of(rank))))
+}
+
 /// This rank's part of a matrix's rows.
-pub fn own<'a>(device: &Device, rows: &'a [f32], dim: usize) -> &'a [f32] {
+pub fn own<'a, T>(device: &Device, rows: &'a [T], dim: usize) -> &'a [T] {
     let part = device.communicator().part(rows.len() / dim);
     &rows[part.start * dim..part.end * dim]
 }
 
 pub fn sharded(device: &Device, rows: &[f32], dim: usize) -> Buffer {
-    let n = rows.len() / dim;
-    let buffer = device.upload(own(device, rows, dim)).unwrap();
-    match device.communicator().is_single() {
-        true => buffer,
-        false => buffer.sharded(Shard { first: device.communicator().part(n).start, rows: n }),
-    }
+    device.hand_over_part(own(device, rows, dim).to_vec(), rows.len() / dim).unwrap()
 }
 
-pub fn positives(keys: usize, each: bool) -> Positives {
+fn positives(keys: usize, each: bool) -> Positives {
     let mut positives = Positives::default();
     (0..keys as u32)
         .for_each(|i| positives.push([i, (i + 5) % keys as u32, (3 * i) % keys as u32]));
@@ -43,25 +52,6 @@ pub fn positives(keys: usize, each: bool) -> Positives {
     }
 }
 
-/// The same on a device, of this rank's part of the keys.
-pub fn own_positives(device: &Device, keys: usize, each: bool) -> DevicePositives {
-    let all = positives(keys, each);
-    let mut own = Positives::default();
-    let part = device.communicator().part(keys);
-    part.for_each(|i| own.push(all.of(i).iter().copied()));
-    let own = match each {
-        true => own.counting_each(),
-        false => own,
-    };
-    device.positives_part(&own, keys, keys).unwrap()
-}
-
-/// A batch of two views of each item, as this rank has it: view 0 of its items, then view 1.
-pub fn views_of(device: &Device, rows: &[f32], batch: usize) -> Vec<f32> {
-    let views = rows.chunks_exact(batch * DIM);
-    views.flat_map(|view| own(device, view, DIM).to_vec()).collect()
-}
-
 /// Rows of all ranks, view after view again.
 pub fn together(parts: &[Vec<f32>], views: usize) -> Vec<f32> {
     let view =
@@ -69,70 +59,40 @@ pub fn together(parts: &[Vec<f32>], views: usize) -> Vec<f32> {
     (0..views).flat_map(view).copied().collect()
 }
 
-/// Losses, gradient, the step's loss and the keys after they were blended.
-pub type Stepped = (Vec<f32>, Vec<f32>, f64, Vec<f32>);
-
-pub fn softmax_step(device: &Device, keys: usize, each: bool) -> Stepped {
-    softmax_step_over(device, keys, each, None)
+/// The softmax of two views of a batch over so many keys, or over a sample of them.
+pub fn softmax_case(keys: usize, each: bool, sample: Option<usize>) -> LossCase {
+    let of = Softmax {
+        keys: widen(&uniform(2, keys * DIM)),
+        temperature: 0.3,
+        positives: positives(keys, each),
+        items: Some((0..8).map(|i| (7 * i + 2) % keys as u32).collect()),
+        sample: sample.map(|rows| (RowSample { rows, seed: 3 }, 0)),
+    };
+    LossCase::new(LossKind::Softmax(of), widen(&uniform(1, 2 * 8 * DIM)), [2, DIM])
 }
 
-/// The same over a sample of so many keys.
-pub fn sampled_step(device: &Device, keys: usize, each: bool, rows: usize) -> Stepped {
-    let sample = RowSample { rows, seed: 3 };
-    softmax_step_over(device, keys, each, Some(sample))
-}
-
-fn softmax_step_over(
+/// Losses, gradient, and the keys after they were blended with the first view.
+pub fn softmax_step(
     device: &Device,
     keys: usize,
     each: bool,
-    sample: Option<RowSample>,
-) -> Stepped {
-    let (batch, views) = (8, 2);
-    let items: Vec<u32> = (0..batch as u32).map(|i| (7 * i + 2) % keys as u32).collect();
-    let queries = views_of(device, &uniform(1, views * batch * DIM), batch);
-    let part = device.communicator().part(batch);
-    let items = device.upload_indices(&items[part]).unwrap();
-    // Whoever names items of a batch says among how many they are.
-    let items = items.below(keys).unwrap();
+    sample: Option<usize>,
+) -> [Vec<f32>; 3] {
+    let case = softmax_case(keys, each, sample);
+    let [losses, gradient] = case.on(device);
+    let LossKind::Softmax(Softmax { items: Some(items), .. }) = &case.kind else { unreachable!() };
+    let items = device.upload_indices(own(device, items, 1)).unwrap().below(keys).unwrap();
+    let queries = uniform(1, 2 * 8 * DIM);
+    let queries = device.upload(own(device, &queries[..8 * DIM], DIM)).unwrap();
     let mut bank = sharded(device, &uniform(2, keys * DIM), DIM);
-    let positives = own_positives(device, keys, each);
-    let (mut rows, mut gradient) =
-        (device.zeros(queries.len() / DIM).unwrap(), device.zeros(queries.len()).unwrap());
-    let queries = device.upload(&queries).unwrap();
-    let mut stream = device.stream().unwrap();
-    let of = SoftmaxLoss {
-        queries: &queries,
-        keys: &bank,
-        dim: DIM,
-        temperature: 0.3,
-        positives: &positives,
-        items: Some(&items),
-    };
-    let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 0.7 };
-    let asked = match sample {
-        None => stream.softmax_loss(&of, loss),
-        Some(sample) => stream.sampled_softmax_loss(&of, sample, loss),
-    };
-    asked.unwrap();
-    stream.blend_rows(&mut bank, DIM, &items, &queries, 0.5).unwrap();
-    let down = |b: &Buffer| device.download(b).unwrap();
-    let told = down(&rows);
-    let mean = told.iter().map(|l| f64::from(*l)).sum::<f64>() / told.len() as f64;
-    (told, down(&gradient), mean, down(&bank))
+    device.stream().unwrap().blend_rows(&mut bank, DIM, &items, &queries, 0.5).unwrap();
+    [losses, gradient, device.download(&bank).unwrap()]
 }
 
 /// Losses and gradient of this rank's views against those of all.
-pub fn contrast(device: &Device, views: usize) -> (Vec<f32>, Vec<f32>) {
-    let batch = 12;
-    let rows = views_of(device, &uniform(3, views * batch * DIM), batch);
-    let (mut losses, mut gradient) =
-        (device.zeros(rows.len() / DIM).unwrap(), device.zeros(rows.len()).unwrap());
-    let loss = Loss { rows: &mut losses, gradient: &mut gradient, weight: 1.0 };
-    let rows = device.upload(&rows).unwrap();
-    let mut stream = device.stream().unwrap();
-    stream.contrastive(&rows, views, DIM, 0.5, loss).unwrap();
-    (device.download(&losses).unwrap(), device.download(&gradient).unwrap())
+pub fn contrast(device: &Device, views: usize) -> [Vec<f32>; 2] {
+    let rows = widen(&uniform(3, views * 12 * DIM));
+    LossCase::new(LossKind::Contrastive { temperature: 0.5 }, rows, [views, DIM]).on(device)
 }
 
 pub fn network(device: &Device, batch: usize, sync_norm: bool) -> Network {
@@ -171,17 +131,14 @@ pub fn network_steps(device: &Device, sync_norm: bool, steps: usize) -> Left {
     let items: Vec<u32> = (0..batch as u32).collect();
     let items = device.upload_indices(&items[part]).unwrap().below(keys).unwrap();
     let mut bank = sharded(device, &uniform(6, keys * DIM), DIM);
-    let positives = own_positives(device, keys, false);
+    let positives = positives_on(device, &positives(keys, false), keys);
     let mut losses = device.zeros(net.batch()).unwrap();
     let mut stream = device.stream().unwrap();
-    let mut source =
-        device.row_batches(device.upload(&vec![0.0; steps]).unwrap().into(), 1, 1).unwrap();
+    let mut source = row_batches(device, vec![0.0; steps], 1, 1);
     let order: Vec<u32> = (0..steps as u32).collect();
     let rates = [vec![0.1; steps]];
-    let epoch =
-        anchorhood_engine::Epoch { epoch: 0, order: &order, first: 0, number: 0, scalars: &rates };
-    stream.begin_epoch(&mut source, &epoch).unwrap();
-    let mut step = |stream: &mut Stream, _: Batch| {
+    let begun = epoch(&order, 0, &rates);
+    let step = |stream: &mut Stream, _: Batch| {
         net.forward(stream, 0, Input::rows(&pixels))?;
         let (queries, gradient) = net.output_and_gradient();
         let of = SoftmaxLoss {
@@ -198,13 +155,9 @@ pub fn network_steps(device: &Device, sync_norm: bool, steps: usize) -> Left {
         net.backward(stream, 0)?;
         net.update(stream)
     };
-    for _ in 0..steps {
-        stream.step(&mut source, &mut step).unwrap();
-    }
-    let mut losses = vec![];
-    stream.losses(&mut losses).unwrap();
+    take_steps(&mut stream, &mut source, &begun, steps, step);
     Left {
-        losses,
+        losses: losses_of(&mut stream),
         gradients: read_all(&net, Tensors::Gradients),
         values: read_all(&net, Tensors::Values),
         rows: device.download(&bank).unwrap(),

@@ -1,32 +1,42 @@
-//! Losses and scans of slices, on any device.
+//! Matrices of rows to be compared, and what a device makes of slices of them.
 
-use anchorhood_engine::{Device, Loss, Positives, Scan, ScanResult, SoftmaxLoss};
+use anchorhood_engine::{Device, Positives, Scan, ScanResult};
 
-/// Losses, and the gradient of their mean.
-pub fn loss_on(
-    device: &Device,
-    queries: &[f32],
-    keys: &[f32],
-    dim: usize,
-    temperature: f32,
-    positives: &Positives,
-) -> (Vec<f32>, Vec<f32>) {
-    let unwritten = |len| device.hand_over(vec![f32::NAN; len]).unwrap();
-    let (mut rows, mut gradient) = (unwritten(queries.len() / dim), unwritten(queries.len()));
-    let up = |values| device.upload(values).unwrap();
-    let positives = device.positives(positives, keys.len() / dim).unwrap();
-    let of = SoftmaxLoss {
-        queries: &up(queries),
-        keys: &up(keys),
-        dim,
-        temperature,
-        positives: &positives,
-        items: None,
-    };
-    let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 1.0 };
-    device.stream().unwrap().softmax_loss(&of, loss).unwrap();
-    let down = |of| device.download(of).unwrap();
-    (down(&rows), down(&gradient))
+use super::uniform;
+
+/// Uneven in every way: (queries, keys, dim). The last cross several ranges and tiles of keys and
+/// blocks of queries.
+pub const SIZES: [(usize, usize, usize); 9] = [
+    (1, 1, 1),
+    (2, 3, 1),
+    (3, 2, 7),
+    (5, 17, 16),
+    (7, 97, 33),
+    (33, 95, 130),
+    (64, 96, 128),
+    (65, 400, 31),
+    (131, 1301, 20),
+];
+
+/// Each query's own key, and every third query a few more.
+pub fn some_positives(queries: usize, keys: usize) -> Positives {
+    let mut positives = Positives::with_capacity(queries, 4 * queries);
+    for q in 0..queries {
+        let own = (q * 7 % keys) as u32;
+        let more = [own, (q * 5 % keys) as u32, (q * 3 % keys) as u32];
+        positives.push(more.into_iter().take(if q % 3 == 0 { 3 } else { 1 }));
+    }
+    positives
+}
+
+/// Rows of unit length, as features are.
+pub fn unit_rows(seed: u64, rows: usize, dim: usize) -> Vec<f32> {
+    let mut values = uniform(seed, rows * dim);
+    for row in values.chunks_mut(dim) {
+        let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
+        row.iter_mut().for_each(|v| *v /= norm);
+    }
+    values
 }
 
 /// What becomes of keys when some of them are blended with queries.

@@ -113,10 +113,27 @@ impl TwoViews {
     }
 }
 
+/// Some rows of a matrix, one after the other.
+pub fn gathered(rows: &[f32], dim: usize, items: &[u32]) -> Vec<f32> {
+    items.iter().flat_map(|i| &rows[*i as usize * dim..][..dim]).copied().collect()
+}
+
 /// Batches of rows of a matrix.
 pub fn row_batches(device: &Device, rows: Vec<f32>, dim: usize, batch: usize) -> BatchSource {
     let rows = Arc::new(device.hand_over(rows).unwrap());
     device.row_batches(rows, dim, batch).unwrap()
+}
+
+/// Asks for so many steps of an epoch that begins with them.
+pub fn take_steps(
+    stream: &mut Stream,
+    source: &mut BatchSource,
+    epoch: &Epoch,
+    count: usize,
+    mut work: impl FnMut(&mut Stream, Batch) -> Result<()>,
+) {
+    stream.begin_epoch(source, epoch).unwrap();
+    (0..count).for_each(|_| stream.step(source, &mut work).unwrap());
 }
 
 /// The losses of the steps since the last time.

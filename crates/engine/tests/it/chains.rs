@@ -3,18 +3,19 @@
 
 use std::sync::Arc;
 
+use anchorhood_engine::naive::NaiveNetwork;
 use anchorhood_engine::naive::optimisers::ema;
-use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{
     ConvSpec, Device, Graph, Input, Network, NetworkOptions, NodeId, Optimiser, Result, Role,
     Shape, Tensors,
 };
 
+use crate::common::compare::assert_tensors;
 use crate::common::graphs::{one_layer, residual};
 use crate::common::training::{MOMENTUM, epoch};
 use crate::common::{
     Driven, any_parameters, assert_close, every_device, read_all, representable, set_parameters,
-    uniform,
+    uniform, widen,
 };
 
 every_device!(
@@ -75,22 +76,13 @@ fn two_passes(device: &Device, tolerance: f64) {
     for pass in 0..2 {
         net.backward(&mut stream, pass).unwrap();
     }
+    assert_tensors(&net, Tensors::Gradients, &sums, "two passes", 10.0 * tolerance);
     twin.parameter_gradients = sums;
-    let compare = |net: &Network, which, expected: &[Vec<f64>]| {
-        for (i, p) in graph.parameters().iter().enumerate() {
-            if p.role == Role::Weight || which == Tensors::Values {
-                let what = format!("{which:?} of {}", p.name);
-                let got = net.read(which, i).unwrap();
-                assert_close(&what, &got, &expected[i], 10.0 * tolerance);
-            }
-        }
-    };
-    compare(&net, Tensors::Gradients, &twin.parameter_gradients);
     stream.set_step(0, 0.05).unwrap();
     net.update(&mut stream).unwrap();
     twin.update(&Optimiser::sgd(), 0.05, 0);
-    compare(&net, Tensors::Values, &twin.parameters);
-    compare(&net, Tensors::Slot(0), &twin.slots[0]);
+    assert_tensors(&net, Tensors::Values, &twin.parameters, "two passes", 10.0 * tolerance);
+    assert_tensors(&net, Tensors::Slot(0), &twin.slots[0], "two passes", 10.0 * tolerance);
 }
 
 /// Between a pass forwards and backwards others may be inferred, in the memory of pass 0: that one
@@ -125,22 +117,13 @@ fn an_inference_takes_the_first_pass_alone(device: &Device, tolerance: f64) {
     net.backward(&mut stream, 1).unwrap();
     twin.backward(&widen(&gradient[BATCH * 16..]));
     let mut sums = twin.parameter_gradients.clone();
-    let compare = |net: &Network, expected: &[Vec<f64>], what: &str| {
-        for (i, p) in graph.parameters().iter().enumerate() {
-            if p.role == Role::Weight {
-                let got = net.read(Tensors::Gradients, i).unwrap();
-                let what = format!("{} after {what}", p.name);
-                assert_close(&what, &got, &expected[i], 10.0 * tolerance);
-            }
-        }
-    };
-    compare(&net, &sums, "pass 1");
+    assert_tensors(&net, Tensors::Gradients, &sums, "pass 1", 10.0 * tolerance);
     forward(device, &mut net, 0, &pixels[0]);
     net.backward(&mut stream, 0).unwrap();
     twin.train_pass(&widen(&pixels[0]), 0, 0);
     twin.backward(&widen(&gradient[..BATCH * 16]));
     add_gradients(&mut sums, &twin);
-    compare(&net, &sums, "both");
+    assert_tensors(&net, Tensors::Gradients, &sums, "both", 10.0 * tolerance);
 }
 
 /// Each pass has its activations for itself: backwards in the other order, and after the other's

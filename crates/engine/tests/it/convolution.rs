@@ -15,6 +15,9 @@ every_device!(
     networks_first_layer,
     networks_first_layer_in_training,
     whole_vectors_of_channels,
+    edges_of_tiles,
+    many_tiles,
+    many_channels,
 );
 
 fn spec(out: usize, kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> ConvSpec {
@@ -124,4 +127,38 @@ fn whole_vectors_of_channels(device: &Device, tolerance: f64) {
             }
         }
     }
+}
+
+/// What the CPU computes by Winograd's method: even and odd extents, smaller than a tile too, with
+/// every padding.
+fn edges_of_tiles(device: &Device, tolerance: f64) {
+    let check = |batch, input, out, padding| {
+        let window = Window { kernel: [3, 3], stride: [1, 1], padding };
+        let spec = ConvSpec { out, window, bias: false };
+        let graph = one_layer(input, |g, x| g.conv("conv", x, spec));
+        compare(device, &graph, batch, out as u64, tolerance);
+    };
+    for (height, width) in [(8, 8), (7, 5), (3, 4), (4, 3), (9, 6)] {
+        for padding in [[0, 0], [1, 1], [2, 2], [0, 2], [1, 0]] {
+            check(2, Shape::new(height, width, 16), 32, padding);
+        }
+    }
+    check(3, Shape::new(1, 1, 16), 16, [1, 1]);
+    check(3, Shape::new(2, 1, 32), 16, [2, 2]);
+}
+
+/// Enough tiles for Winograd's weight gradient to be summed by parts of the batch.
+fn many_tiles(device: &Device, tolerance: f64) {
+    check_3x3(device, tolerance, 18, Shape::new(32, 31, 16), 16);
+}
+
+/// Several panels of columns, and several tasks sharing the tiles.
+fn many_channels(device: &Device, tolerance: f64) {
+    check_3x3(device, tolerance, 3, Shape::new(4, 4, 128), 80);
+    check_3x3(device, tolerance, 40, Shape::new(8, 8, 48), 64);
+}
+
+fn check_3x3(device: &Device, tolerance: f64, batch: usize, input: Shape, out: usize) {
+    let graph = one_layer(input, |g, x| g.conv("conv", x, ConvSpec::square(out, 3, 1, 1)));
+    compare(device, &graph, batch, out as u64, tolerance);
 }

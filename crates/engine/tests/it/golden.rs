@@ -1,17 +1,16 @@
 //! What PyTorch computes, on every device. The numbers are made by tools/golden/ops.py.
 
 use anchorhood_engine::{
-    Activation, ConvSpec, Device, Graph, NetworkOptions, NodeId, Optimiser, Result, Role, Shape,
-    Tensors, Window,
+    Activation, ConvSpec, Device, NetworkOptions, Optimiser, Role, Shape, Tensors, Window,
 };
 use safetensors::SafeTensors;
 
-use crate::common::graphs::one_layer;
+use crate::common::graphs::{Build, one_layer};
 use crate::common::{Driven, assert_close, every_device};
 
 const FILE: &[u8] = include_bytes!("../golden/ops.safetensors");
 
-every_device!(convolutions, norms, pools, activations, linear_layers, colours, sgd,);
+every_device!(layers, sgd);
 
 /// A tensor of the file, with its dimensions.
 fn golden(name: &str) -> (Vec<usize>, Vec<f32>) {
@@ -28,12 +27,7 @@ fn expected(name: &str) -> Vec<f64> {
 
 /// Runs the graph that `layer` makes over the pictures of a case, and compares all the file has of
 /// it.
-fn check(
-    device: &Device,
-    tolerance: f64,
-    case: &str,
-    layer: impl FnOnce(&mut Graph, NodeId) -> Result<NodeId>,
-) {
+fn check(device: &Device, tolerance: f64, case: &str, layer: Build) {
     let (shape, x) = golden(&format!("{case}/x"));
     let input = match shape[..] {
         [_, h, w, c] => Shape::new(h, w, c),
@@ -70,56 +64,38 @@ fn check(
     same("y_eval", &inferred);
 }
 
-fn convolutions(device: &Device, tolerance: f64) {
-    let uneven = ConvSpec {
-        out: 4,
-        window: Window { kernel: [5, 2], stride: [1, 3], padding: [2, 1] },
-        bias: true,
-    };
-    let cases = [
-        ("conv_1x1", ConvSpec::square(7, 1, 1, 0)),
-        ("conv_1x1_stride_2", ConvSpec::square(6, 1, 2, 0)),
-        ("conv_3x3", ConvSpec::square(8, 3, 1, 1).with_bias()),
-        ("conv_3x3_stride_2", ConvSpec::square(5, 3, 2, 1)),
-        ("conv_5x2_uneven", uneven),
-        ("conv_7x7_stride_2", ConvSpec::square(4, 7, 2, 3)),
-        ("conv_3x3_wide", ConvSpec::square(16, 3, 1, 1)),
-        ("conv_4x4_of_one_place", ConvSpec::square(6, 4, 1, 3)),
-    ];
-    for (case, spec) in cases {
-        check(device, tolerance, case, |g, x| g.conv("conv", x, spec));
-    }
-}
+const UNEVEN: ConvSpec = ConvSpec {
+    out: 4,
+    window: Window { kernel: [5, 2], stride: [1, 3], padding: [2, 1] },
+    bias: true,
+};
 
-fn norms(device: &Device, tolerance: f64) {
-    check(device, tolerance, "batch_norm", |g, x| g.batch_norm("bn", x));
-    check(device, tolerance, "fused", |g, x| {
-        g.conv_norm("conv", "bn", x, ConvSpec::square(6, 3, 2, 1), true, None)
-    });
-    check(device, tolerance, "fused_residual", |g, x| {
+const LAYERS: [(&str, Build); 19] = [
+    ("conv_1x1", |g, x| g.conv("conv", x, ConvSpec::square(7, 1, 1, 0))),
+    ("conv_1x1_stride_2", |g, x| g.conv("conv", x, ConvSpec::square(6, 1, 2, 0))),
+    ("conv_3x3", |g, x| g.conv("conv", x, ConvSpec::square(8, 3, 1, 1).with_bias())),
+    ("conv_3x3_stride_2", |g, x| g.conv("conv", x, ConvSpec::square(5, 3, 2, 1))),
+    ("conv_5x2_uneven", |g, x| g.conv("conv", x, UNEVEN)),
+    ("conv_7x7_stride_2", |g, x| g.conv("conv", x, ConvSpec::square(4, 7, 2, 3))),
+    ("conv_3x3_wide", |g, x| g.conv("conv", x, ConvSpec::square(16, 3, 1, 1))),
+    ("conv_4x4_of_one_place", |g, x| g.conv("conv", x, ConvSpec::square(6, 4, 1, 3))),
+    ("batch_norm", |g, x| g.batch_norm("bn", x)),
+    ("fused", |g, x| g.conv_norm("conv", "bn", x, ConvSpec::square(6, 3, 2, 1), true, None)),
+    ("fused_residual", |g, x| {
         g.conv_norm("conv", "bn", x, ConvSpec::square(4, 3, 1, 1), true, Some(x))
-    });
-}
+    }),
+    ("max_pool", |g, x| g.max_pool("pool", x, Window::square(3, 2, 1))),
+    ("global_average", |g, x| g.global_avg_pool("pool", x)),
+    ("upsample", |g, x| g.upsample("up", x)),
+    ("leaky_relu", |g, x| g.activation("f", x, Activation::LeakyRelu(0.2))),
+    ("tanh", |g, x| g.activation("f", x, Activation::Tanh)),
+    ("linear", |g, x| g.linear("fc", x, 6, true)),
+    ("l2_normalise", |g, x| g.l2_normalise("unit", x)),
+    ("lab", |g, x| g.lab("lab", x)),
+];
 
-fn pools(device: &Device, tolerance: f64) {
-    check(device, tolerance, "max_pool", |g, x| g.max_pool("pool", x, Window::square(3, 2, 1)));
-    check(device, tolerance, "global_average", |g, x| g.global_avg_pool("pool", x));
-    check(device, tolerance, "upsample", |g, x| g.upsample("up", x));
-}
-
-fn activations(device: &Device, tolerance: f64) {
-    for (case, f) in [("leaky_relu", Activation::LeakyRelu(0.2)), ("tanh", Activation::Tanh)] {
-        check(device, tolerance, case, |g, x| g.activation("f", x, f));
-    }
-}
-
-fn linear_layers(device: &Device, tolerance: f64) {
-    check(device, tolerance, "linear", |g, x| g.linear("fc", x, 6, true));
-    check(device, tolerance, "l2_normalise", |g, x| g.l2_normalise("unit", x));
-}
-
-fn colours(device: &Device, tolerance: f64) {
-    check(device, tolerance, "lab", |g, x| g.lab("lab", x));
+fn layers(device: &Device, tolerance: f64) {
+    LAYERS.iter().for_each(|(case, layer)| check(device, tolerance, case, *layer));
 }
 
 /// Five steps over given gradients.

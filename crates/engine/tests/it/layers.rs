@@ -6,21 +6,16 @@ use anchorhood_engine::{
 };
 
 use crate::common::compare::{compare, compare_on};
-use crate::common::graphs::one_layer;
+use crate::common::graphs::{Build, one_layer};
 use crate::common::{Driven, every_device, uniform};
 
 every_device!(
-    batch_norm,
+    of_every_shape,
     batch_norm_of_many_channels,
-    relu,
-    activations,
-    add,
     max_pool,
     max_pool_gives_ties_to_the_first,
-    global_average,
-    upsample,
     linear,
-    dropout,
+    dropout_of_a_late_step,
     dropout_draws_other_masks,
     l2_normalise,
     l2_normalise_of_zero,
@@ -38,10 +33,40 @@ fn shapes() -> impl Iterator<Item = (usize, Shape)> {
     channels.into_iter().zip(batches).zip(sizes).map(shape)
 }
 
-fn batch_norm(device: &Device, tolerance: f64) {
-    for (batch, shape) in shapes() {
-        let graph = one_layer(shape, |g, x| g.batch_norm("bn", x));
-        compare(device, &graph, batch, 1, tolerance);
+/// Over every shape, alone and, where it is told, with a gradient that is added to another's.
+fn of_every_shape(device: &Device, tolerance: f64) {
+    const LEAKY: Activation = Activation::LeakyRelu(0.2);
+    let layers: [(u64, Build); 13] = [
+        (1, |g, x| g.batch_norm("bn", x)),
+        (2, |g, x| g.relu("relu", x)),
+        (3, |g, x| {
+            let positive = g.relu("relu", x)?;
+            g.add("sum", positive, x)
+        }),
+        (5, |g, x| g.global_avg_pool("pool", x)),
+        (7, |g, x| g.dropout("drop", x, 0.0)),
+        (7, |g, x| g.dropout("drop", x, 0.3)),
+        (7, |g, x| g.dropout("drop", x, 0.9)),
+        (30, |g, x| g.activation("f", x, LEAKY)),
+        (31, |g, x| {
+            let y = g.activation("f", x, LEAKY)?;
+            g.add("sum", y, x)
+        }),
+        (30, |g, x| g.activation("f", x, Activation::Tanh)),
+        (31, |g, x| {
+            let y = g.activation("f", x, Activation::Tanh)?;
+            g.add("sum", y, x)
+        }),
+        (32, |g, x| g.upsample("up", x)),
+        (33, |g, x| {
+            let [a, b] = ["a", "b"].map(|name| g.upsample(name, x));
+            g.add("sum", a?, b?)
+        }),
+    ];
+    for (seed, layer) in layers {
+        for (batch, shape) in shapes() {
+            compare(device, &one_layer(shape, layer), batch, seed, tolerance);
+        }
     }
 }
 
@@ -60,50 +85,6 @@ fn batch_norm_of_many_channels(device: &Device, tolerance: f64) {
             g.conv_norm("conv", "bn", x, spec, relu, around)
         });
         compare(device, &graph, 32, 10, 2.0 * tolerance);
-    }
-}
-
-fn relu(device: &Device, tolerance: f64) {
-    for (batch, shape) in shapes() {
-        let graph = one_layer(shape, |g, x| g.relu("relu", x));
-        compare(device, &graph, batch, 2, tolerance);
-    }
-}
-
-/// Alone, and with a gradient that is added to another's.
-fn activations(device: &Device, tolerance: f64) {
-    for f in [Activation::LeakyRelu(0.2), Activation::Tanh] {
-        for (batch, shape) in shapes() {
-            let graph = one_layer(shape, |g, x| g.activation("f", x, f));
-            compare(device, &graph, batch, 30, tolerance);
-            let graph = one_layer(shape, |g, x| {
-                let y = g.activation("f", x, f)?;
-                g.add("sum", y, x)
-            });
-            compare(device, &graph, batch, 31, tolerance);
-        }
-    }
-}
-
-fn upsample(device: &Device, tolerance: f64) {
-    for (batch, shape) in shapes() {
-        let graph = one_layer(shape, |g, x| g.upsample("up", x));
-        compare(device, &graph, batch, 32, tolerance);
-        let graph = one_layer(shape, |g, x| {
-            let [a, b] = ["a", "b"].map(|name| g.upsample(name, x));
-            g.add("sum", a?, b?)
-        });
-        compare(device, &graph, batch, 33, tolerance);
-    }
-}
-
-fn add(device: &Device, tolerance: f64) {
-    for (batch, shape) in shapes() {
-        let graph = one_layer(shape, |g, x| {
-            let positive = g.relu("relu", x)?;
-            g.add("sum", positive, x)
-        });
-        compare(device, &graph, batch, 3, tolerance);
     }
 }
 
@@ -133,13 +114,6 @@ fn max_pool_gives_ties_to_the_first(device: &Device, tolerance: f64) {
     compare_on(device, &graph, &pixels, 4, tolerance);
 }
 
-fn global_average(device: &Device, tolerance: f64) {
-    for (batch, shape) in shapes() {
-        let graph = one_layer(shape, |g, x| g.global_avg_pool("pool", x));
-        compare(device, &graph, batch, 5, tolerance);
-    }
-}
-
 fn linear(device: &Device, tolerance: f64) {
     for (batch, inputs, out, bias) in [
         (1, 1, 1, true),
@@ -154,14 +128,8 @@ fn linear(device: &Device, tolerance: f64) {
     }
 }
 
-fn dropout(device: &Device, tolerance: f64) {
-    for (batch, shape) in shapes() {
-        for p in [0.0, 0.3, 0.9] {
-            let graph = one_layer(shape, |g, x| g.dropout("drop", x, p));
-            compare(device, &graph, batch, 7, tolerance);
-        }
-    }
-    // Steps beyond the generator's 2^20 wrap round rather than overflow.
+/// Steps beyond the generator's 2^20 wrap round rather than overflow.
+fn dropout_of_a_late_step(device: &Device, tolerance: f64) {
     let graph = one_layer(Shape::new(2, 3, 5), |g, x| g.dropout("drop", x, 0.5));
     compare(device, &graph, 3, (1 << 20) + 3, tolerance);
 }

@@ -4,6 +4,8 @@ use anchorhood_engine::{
     ConvSpec, Device, Error, Fits, Graph, NetworkOptions, NodeId, Precision, Window,
 };
 
+use crate::common::graphs::Build;
+
 fn begun() -> (Graph, NodeId) {
     let mut g = Graph::new();
     let x = g.input(8, 6, 3);
@@ -19,62 +21,42 @@ fn says<T>(result: Result<T, Error>, parts: &[&str]) {
 }
 
 #[test]
-fn a_window_larger_than_the_picture() {
-    let (mut g, x) = begun();
-    let result = g.conv("layer1.0.conv1", x, ConvSpec::square(4, 9, 1, 0));
-    says(result, &["layer1.0.conv1", "9×9", "8×6×3"]);
+fn what_does_not_fit_is_named() {
+    let cases: [(Build, &[&str]); 7] = [
+        // A window larger than the picture.
+        (
+            |g, x| g.conv("layer1.0.conv1", x, ConvSpec::square(4, 9, 1, 0)),
+            &["layer1.0.conv1", "9×9", "8×6×3"],
+        ),
+        (|g, x| g.conv("conv1", x, ConvSpec::square(4, 3, 0, 1)), &["conv1", "stride"]),
+        // A residual of another shape, and a sum of two.
+        (
+            |g, x| g.conv_norm("conv1", "bn1", x, ConvSpec::square(4, 3, 1, 1), true, Some(x)),
+            &["conv1", "8×6×4", "8×6×3"],
+        ),
+        (
+            |g, x| {
+                let y = g.conv("conv1", x, ConvSpec::square(3, 3, 2, 1))?;
+                g.add("sum", x, y)
+            },
+            &["sum", "8×6×3", "4×3×3"],
+        ),
+        // A pool of padding.
+        (|g, x| g.max_pool("pool", x, Window::square(2, 1, 2)), &["pool", "8×6×3", "half"]),
+        (|g, x| g.linear("fc", x, 4, true), &["fc", "one place", "8×6×3"]),
+        (|g, x| g.dropout("drop", x, 1.0), &["drop", "1"]),
+    ];
+    for (layer, parts) in cases {
+        let (mut g, x) = begun();
+        says(layer(&mut g, x), parts);
+    }
 }
 
 #[test]
-fn a_stride_of_nothing() {
-    let (mut g, x) = begun();
-    says(g.conv("conv1", x, ConvSpec::square(4, 3, 0, 1)), &["conv1", "stride"]);
-}
-
-#[test]
-fn a_residual_of_another_shape() {
-    let (mut g, x) = begun();
-    let spec = ConvSpec::square(4, 3, 1, 1);
-    let result = g.conv_norm("conv1", "bn1", x, spec, true, Some(x));
-    says(result, &["conv1", "8×6×4", "8×6×3"]);
-}
-
-#[test]
-fn a_sum_of_two_shapes() {
-    let (mut g, x) = begun();
-    let y = g.conv("conv1", x, ConvSpec::square(3, 3, 2, 1)).unwrap();
-    says(g.add("sum", x, y), &["sum", "8×6×3", "4×3×3"]);
-}
-
-#[test]
-fn a_pool_of_padding() {
-    let (mut g, x) = begun();
-    says(g.max_pool("pool", x, Window::square(2, 1, 2)), &["pool", "8×6×3", "half"]);
-}
-
-#[test]
-fn a_linear_layer_over_places() {
-    let (mut g, x) = begun();
-    says(g.linear("fc", x, 4, true), &["fc", "one place", "8×6×3"]);
-}
-
-#[test]
-fn a_dropout_of_everything() {
-    let (mut g, x) = begun();
-    says(g.dropout("drop", x, 1.0), &["drop", "1"]);
-}
-
-#[test]
-fn a_name_taken() {
-    let (mut g, x) = begun();
-    g.relu("relu", x).unwrap();
-    says(g.relu("relu", x), &["relu", "exists"]);
-}
-
-#[test]
-fn a_name_unknown() {
+fn names_are_taken_once_and_listed_where_one_is_unknown() {
     let (mut g, x) = begun();
     g.relu("relu1", x).unwrap();
+    says(g.relu("relu1", x), &["relu1", "exists"]);
     g.tap("conv1", x);
     says(g.find("conv2"), &["conv2", "conv1", "relu1"]);
 }

@@ -91,13 +91,14 @@ fn check_all(device: &Device, optimiser: Optimiser) {
 }
 
 fn lars(device: &Device, _: f64) {
-    for nesterov in [false, true] {
-        check_all(
-            device,
-            Optimiser::Lars { momentum: 0.9, nesterov, decay: 0.1, trust: 0.02, epsilon: 1e-8 },
-        );
-    }
-    check_all(device, Optimiser::lars());
+    let of = |nesterov| Optimiser::Lars {
+        momentum: 0.9,
+        nesterov,
+        decay: 0.1,
+        trust: 0.02,
+        epsilon: 1e-8,
+    };
+    [of(false), of(true), Optimiser::lars()].into_iter().for_each(|lars| check_all(device, lars));
 }
 
 fn adam_w(device: &Device, _: f64) {
@@ -106,4 +107,5 @@ fn adam_w(device: &Device, _: f64) {
 
 fn sgd(device: &Device, _: f64) {
     check_all(device, Optimiser::sgd());
+    check_all(device, Optimiser::Sgd { momentum: 0.9, nesterov: false, decay: 0.01 });
 }

@@ -2,19 +2,18 @@
 //! changes nothing: weights, optimiser, running statistics, momentum copy and memory keep their
 //! bits, on every device.
 
-use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{
-    BatchSource, ConvSpec, Device, Epoch, Graph, Loss, NetworkOptions, Result, Role, Shape, Stream,
-    Tensors, Window,
+    Batch, BatchSource, ConvSpec, Device, Epoch, Graph, NetworkOptions, Result, Role, Shape,
+    Stream, Tensors, Window,
 };
 
+use crate::common::compare::Twins;
 use crate::common::graphs::{one_layer, residual};
-use crate::common::training::{TwoViews, WithMemory, epoch, losses_of, row_batches};
-use crate::common::{Driven, any_parameters, every_device, read_all, set_parameters, uniform};
+use crate::common::training::{TwoViews, WithMemory, epoch, losses_of, row_batches, take_steps};
+use crate::common::{any_parameters, every_device, read_all, uniform, widen};
 
 every_device!(
     layers_keep_what_is_not_a_number,
-    losses_are_not_finite_where_a_row_is_not,
     a_bad_pixel_changes_nothing,
     a_bad_pixel_changes_nothing_in_two_passes,
     a_bad_weight_changes_nothing_else,
@@ -71,33 +70,40 @@ fn assert_only_this_failed(losses: &[f64], failing: usize) {
     assert_eq!(finite, expected, "{losses:?}");
 }
 
-/// Whether steps are recorded by then or not, the step with the bad pixel changes nothing, and
-/// neither do those asked for after it; they go on when the losses were read.
+/// Steps of which one has a bad pixel: it changes nothing of what is kept, and neither do those
+/// asked for after it.
+fn fail<T>(
+    (device, training): (&Device, &mut T),
+    (failing, bad): (usize, f32),
+    kept: fn(&T) -> Vec<Vec<u32>>,
+    step_of: fn(&mut T, &mut Stream, Batch) -> Result<()>,
+) -> (BatchSource, Stream) {
+    let (order, scalars) = order_and_scalars();
+    let mut source = batches_with(device, &order, failing, bad);
+    let mut stream = device.stream().unwrap();
+    stream.begin_epoch(&mut source, &epoch(&order, 0, &scalars)).unwrap();
+    let mut before = kept(training);
+    for step in 0..STEPS {
+        stream.step(&mut source, &mut |s, b| step_of(training, s, b)).unwrap();
+        let now = kept(training);
+        let what = format!("{}: step {step} of {failing}", device.describe());
+        assert_eq!(now != before, step < failing, "{what}");
+        before = now;
+    }
+    assert_only_this_failed(&losses_of(&mut stream), failing);
+    assert!(kept(training) == before);
+    (source, stream)
+}
+
+/// Whether steps are recorded by then or not; they go on when the losses were read.
 fn a_bad_pixel_changes_nothing(device: &Device, _: f64) {
     for (failing, bad) in [(0, f32::NAN), (2, f32::INFINITY), (3, f32::NAN)] {
-        let (order, scalars) = order_and_scalars();
-        let options = NetworkOptions::new(BATCH);
-        let mut training = WithMemory::new(device, &graph(), &options, ITEMS);
-        let mut source = batches_with(device, &order, failing, bad);
-        let mut stream = device.stream().unwrap();
-        let begun = epoch(&order, 0, &scalars);
-        stream.begin_epoch(&mut source, &begun).unwrap();
-        let mut before = kept(&training);
-        for step in 0..STEPS {
-            let asked = stream.step(&mut source, &mut |s, b| training.step(s, b));
-            asked.unwrap();
-            let now = kept(&training);
-            let what = format!("{}: step {step} of {failing}", device.describe());
-            assert_eq!(now != before, step < failing, "{what}");
-            before = now;
-        }
-        assert_only_this_failed(&losses_of(&mut stream), failing);
-        assert!(kept(&training) == before);
-
-        let again = Epoch { first: failing + 1, number: 100, ..begun };
-        stream.begin_epoch(&mut source, &again).unwrap();
-        let asked = stream.step(&mut source, &mut |s, b| training.step(s, b));
-        asked.unwrap();
+        let mut training = WithMemory::new(device, &graph(), &NetworkOptions::new(BATCH), ITEMS);
+        let given = (device, &mut training);
+        let (mut source, mut stream) = fail(given, (failing, bad), kept, WithMemory::step);
+        let (before, (order, scalars)) = (kept(&training), order_and_scalars());
+        let again = Epoch { first: failing + 1, number: 100, ..epoch(&order, 0, &scalars) };
+        take_steps(&mut stream, &mut source, &again, 1, |s, b| training.step(s, b));
         assert!(kept(&training) != before, "it goes on");
         assert!(training.state().iter().flatten().all(|v| v.is_finite()));
         assert!(losses_of(&mut stream)[0].is_finite());
@@ -106,29 +112,15 @@ fn a_bad_pixel_changes_nothing(device: &Device, _: f64) {
 
 /// Statistics are moved by each of the passes, and all of it is undone.
 fn a_bad_pixel_changes_nothing_in_two_passes(device: &Device, _: f64) {
-    let failing = 3;
-    let (order, scalars) = order_and_scalars();
-    let options = NetworkOptions::new(BATCH);
-    let mut training = TwoViews::new(device, &graph(), options);
-    let mut source = batches_with(device, &order, failing, f32::INFINITY);
-    let mut stream = device.stream().unwrap();
-    let begun = epoch(&order, 0, &scalars);
-    stream.begin_epoch(&mut source, &begun).unwrap();
+    let mut training = TwoViews::new(device, &graph(), NetworkOptions::new(BATCH));
     let kept = |training: &TwoViews| {
         let mut all = read_all(&training.net, Tensors::Values);
         all.extend(read_all(&training.net, Tensors::Slot(0)));
         bits(all)
     };
-    let mut before = kept(&training);
-    for step in 0..STEPS {
-        let asked =
-            stream.step(&mut source, &mut |s, b| training.step_over(s, [b.view(0), b.view(0)]));
-        asked.unwrap();
-        let now = kept(&training);
-        assert_eq!(now != before, step < failing, "{}", device.describe());
-        before = now;
-    }
-    assert_only_this_failed(&losses_of(&mut stream), failing);
+    fail((device, &mut training), (3, f32::INFINITY), kept, |training, stream, batch| {
+        training.step_over(stream, [batch.view(0), batch.view(0)])
+    });
 }
 
 /// A weight that is not a number makes the loss none, wherever it is, and nothing else becomes like
@@ -148,11 +140,9 @@ fn a_bad_weight_changes_nothing_else(device: &Device, _: f64) {
         let mut bad = whole.clone();
         bad[p.len() / 2] = f32::NAN;
         training.net.write(Tensors::Values, i, &bad).unwrap();
-        let begun = epoch(&order, 0, &scalars);
-        stream.begin_epoch(&mut source, &begun).unwrap();
         let before = kept(&training);
-        let asked = stream.step(&mut source, &mut |s, b| training.step(s, b));
-        asked.unwrap();
+        let begun = epoch(&order, 0, &scalars);
+        take_steps(&mut stream, &mut source, &begun, 1, |s, b| training.step(s, b));
         let loss = losses_of(&mut stream)[0];
         assert!(!loss.is_finite(), "{}: {loss}", p.name);
         assert!(kept(&training) == before, "{}", p.name);
@@ -179,21 +169,18 @@ fn layers_keep_what_is_not_a_number(device: &Device, _: f64) {
     ];
     for graph in &graphs {
         let one = graph.nodes()[0].shape.len();
-        let mut twin = NaiveNetwork::new(graph);
-        let mut net = Driven::new(device, graph, &NetworkOptions::new(BATCH));
-        set_parameters(&mut net, &mut twin, &any_parameters(graph, 5)).unwrap();
+        let parameters = any_parameters(graph, 5);
         for at in [0, 17, BATCH * one - 1] {
+            let mut twins = Twins::new(device, graph, &NetworkOptions::new(BATCH), &parameters);
             let mut pixels = uniform(2, BATCH * one);
             pixels[at] = f32::NAN;
             // Inference first: in training the running statistics become NaN.
-            let expected = twin.infer(&widen(&pixels)).to_vec();
+            let expected = twins.twin.infer(&widen(&pixels)).to_vec();
             let mut got = vec![0.0; expected.len()];
-            net.infer(&pixels, &mut got).unwrap();
+            twins.net.infer(&pixels, &mut got).unwrap();
             assert_kept(device, graph, &got, &expected);
-            net.train_forward(&pixels, 1).unwrap();
-            let expected = twin.train_forward(&widen(&pixels), 1).to_vec();
-            assert_kept(device, graph, &net.output(), &expected);
-            set_parameters(&mut net, &mut twin, &any_parameters(graph, 5)).unwrap();
+            let expected = twins.train_forward(&pixels, 1);
+            assert_kept(device, graph, &twins.net.output(), &expected);
         }
     }
 }
@@ -204,35 +191,4 @@ fn assert_kept(device: &Device, graph: &Graph, got: &[f32], expected: &[f64]) {
     assert!(expected.iter().any(|v| v.is_nan()), "{layer}");
     let lost = (got.iter().zip(expected)).position(|(g, e)| e.is_nan() && !g.is_nan());
     assert_eq!(lost, None, "{}: {layer}", device.describe());
-}
-
-/// Every loss, with one value of one row that is not finite: that row's loss is not finite, and it
-/// alone where rows are not compared with each other.
-fn losses_are_not_finite_where_a_row_is_not(device: &Device, _: f64) {
-    const ROWS: usize = 6;
-    const DIM: usize = 20;
-    let fine = device.upload(&uniform(3, ROWS * DIM)).unwrap();
-    let words: Vec<u32> = (0..ROWS as u32).collect();
-    let words = device.upload_indices(&words).unwrap();
-    for bad in [f32::NAN, f32::INFINITY] {
-        let mut values = uniform(4, ROWS * DIM);
-        values[3 * DIM + 7] = bad;
-        let rows = device.upload(&values).unwrap();
-        let refuse = |what: &str, run: &dyn Fn(&mut Stream, Loss) -> Result<()>| {
-            let (mut losses, mut gradient) =
-                (device.zeros(ROWS).unwrap(), device.zeros(ROWS * DIM).unwrap());
-            let loss = Loss { rows: &mut losses, gradient: &mut gradient, weight: 1.0 };
-            run(&mut device.stream().unwrap(), loss).unwrap();
-            let losses = device.download(&losses).unwrap();
-            let finite = losses.iter().filter(|l| l.is_finite()).count();
-            let what = format!("{}: {what}: {losses:?}", device.describe());
-            assert!(!losses[3].is_finite(), "{what}");
-            assert!(finite == ROWS - 1 || what.contains("contrastive"), "{what}");
-        };
-        refuse("cross-entropy", &|s, loss| s.cross_entropy(&rows, DIM, &words, &words, loss));
-        refuse("contrastive", &|s, loss| s.contrastive(&rows, 2, DIM, 0.5, loss));
-        refuse("cosine", &|s, loss| s.cosine(&rows, &fine, DIM, loss));
-        refuse("cosine's target", &|s, loss| s.cosine(&fine, &rows, DIM, loss));
-        refuse("mean squared", &|s, loss| s.mean_squared(&rows, &fine, DIM, loss));
-    }
 }

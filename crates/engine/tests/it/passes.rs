@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use anchorhood_engine::{Device, Epoch, NetworkOptions, Result, Tensors};
+use anchorhood_engine::{Device, Epoch, Network, NetworkOptions, Result, Tensors};
 
 use crate::common::graphs::residual;
+use crate::common::training::gathered;
 use crate::common::{Driven, every_device, read_all, uniform};
 
 every_device!(
@@ -25,12 +26,18 @@ fn everything(net: &Driven) -> Vec<Vec<f32>> {
     all
 }
 
-fn repeated_passes(device: &Device, _: f64) {
+/// A network with its first weights, and the gradient of its output.
+fn begun(device: &Device) -> Driven {
     let graph = residual(8, 6, 8, 5).unwrap();
     let mut net = Driven::new(device, &graph, &NetworkOptions::new(BATCH));
     net.initialise(4).unwrap();
-    let pixels = uniform(1, PIXELS);
     net.set_output_gradient(&uniform(2, BATCH * 5));
+    net
+}
+
+fn repeated_passes(device: &Device, _: f64) {
+    let mut net = begun(device);
+    let pixels = uniform(1, PIXELS);
     let mut first = None;
     for pass in 0..5 {
         net.train_forward(&pixels, 0).unwrap();
@@ -42,15 +49,7 @@ fn repeated_passes(device: &Device, _: f64) {
 
 /// Rows of a matrix on the device, some of them twice, are what the host would have sent.
 fn rows_on_the_device_are_pictures(device: &Device, _: f64) {
-    let graph = residual(8, 6, 8, 5).unwrap();
-    let options = NetworkOptions::new(BATCH);
-    let (mut net, mut direct) =
-        (device.network(&graph, &options).unwrap(), Driven::new(device, &graph, &options));
-    net.initialise(4).unwrap();
-    direct.initialise(4).unwrap();
-    let gradient = uniform(2, BATCH * 5);
-    device.write(&gradient, net.output_and_gradient().1).unwrap();
-    direct.set_output_gradient(&gradient);
+    let (mut net, mut direct) = (begun(device), begun(device));
     let all = uniform(1, 11 * PIXELS / BATCH);
     let rows = Arc::new(device.hand_over(all.clone()).unwrap());
     let mut source = device.row_batches(rows, PIXELS / BATCH, BATCH).unwrap();
@@ -66,18 +65,15 @@ fn rows_on_the_device_are_pictures(device: &Device, _: f64) {
     let order = [10, 0, 3, 3, 1, 2, 7, 10, 0, 0, 0];
     begin(&order).unwrap();
     for (step, indices) in order.chunks_exact(BATCH).enumerate() {
-        let row = |i: &u32| &all[*i as usize * PIXELS / BATCH..][..PIXELS / BATCH];
-        let pixels: Vec<f32> = indices.iter().flat_map(row).copied().collect();
+        let pixels = gathered(&all, PIXELS / BATCH, indices);
         direct.train_forward(&pixels, 3 + step as u64).unwrap();
         direct.backward().unwrap();
         let asked: Result<()> = stream.step(&mut source, &mut |stream, batch| {
             net.forward(stream, 0, batch.view(0))?;
-            net.backward(stream, 0)
+            Network::backward(&mut net, stream, 0)
         });
         asked.unwrap();
-        let mut got = read_all(&net, Tensors::Gradients);
-        got.push(device.download(net.output()).unwrap());
-        assert_eq!(got, everything(&direct));
+        assert_eq!(everything(&net), everything(&direct));
     }
     let over = stream.step(&mut source, &mut |_, _| Ok(()));
     assert!(over.is_err(), "a step beyond the end of its epoch");
@@ -86,19 +82,13 @@ fn rows_on_the_device_are_pictures(device: &Device, _: f64) {
 /// Four steps by one network, and by a fresh one for each step that is given the weights of the
 /// step before.
 fn passes_see_new_pictures_and_weights(device: &Device, _: f64) {
-    let graph = residual(8, 6, 8, 5).unwrap();
-    let options = NetworkOptions::new(BATCH);
-    let gradient = uniform(3, BATCH * 5);
-    let mut net = Driven::new(device, &graph, &options);
-    net.initialise(4).unwrap();
-    net.set_output_gradient(&gradient);
+    let mut net = begun(device);
     for step in 0..4 {
-        let mut fresh = Driven::new(device, &graph, &options);
-        for i in 0..graph.parameters().len() {
+        let mut fresh = begun(device);
+        for i in 0..net.graph().parameters().len() {
             let values = net.read(Tensors::Values, i).unwrap();
             fresh.write(Tensors::Values, i, &values).unwrap();
         }
-        fresh.set_output_gradient(&gradient);
         let pixels = uniform(10 + step, PIXELS);
         for net in [&mut net, &mut fresh] {
             net.train_forward(&pixels, step).unwrap();
@@ -111,9 +101,7 @@ fn passes_see_new_pictures_and_weights(device: &Device, _: f64) {
 }
 
 fn many_inferences(device: &Device, _: f64) {
-    let graph = residual(8, 6, 8, 5).unwrap();
-    let mut net = Driven::new(device, &graph, &NetworkOptions::new(BATCH));
-    net.initialise(4).unwrap();
+    let mut net = begun(device);
     let batches: Vec<Vec<f32>> = (0..2).map(|i| uniform(20 + i, PIXELS)).collect();
     let mut infer = |pixels: &[f32]| {
         let mut features = vec![0.0; BATCH * 5];

@@ -5,44 +5,23 @@ use anchorhood_engine::{Communicator, Device, Error, Loss, Scan, Shard};
 use anchorhood_ranks::ThreadRank;
 
 use crate::common::several::{
-    DIM, Left, Stepped, close, contrast, network_steps, own, sharded, softmax_step, together,
+    DIM, Left, close, network_steps, on_ranks, own, sharded, softmax_step, together,
 };
 use crate::common::uniform;
-
-/// Runs a body on so many ranks.
-fn on_ranks<R: Send>(ranks: usize, body: impl Fn(&Device) -> R + Sync) -> Vec<R> {
-    ThreadRank::run(ranks, |rank| body(&Device::cpu(1).among(Communicator::of(rank))))
-}
 
 #[test]
 fn the_softmax_over_shards_is_that_over_all() {
     // More keys than a range of the kernel has, fewer than there are ranks' worth of, and an odd
     // number.
     for (keys, each) in [(1001, false), (1001, true), (64, false), (3, false)] {
-        let whole = softmax_step(&Device::cpu(2), keys, each);
+        let whole = softmax_step(&Device::cpu(2), keys, each, None);
         for ranks in [1, 2, 4] {
-            let parts = on_ranks(ranks, |device| softmax_step(device, keys, each));
-            let of = |which: fn(&Stepped) -> &Vec<f32>, views| {
-                let parts: Vec<_> = parts.iter().map(|p| which(p).clone()).collect();
-                together(&parts, views)
-            };
-            let what = format!("{keys} keys, {ranks} ranks");
-            close(&of(|p| &p.0, 2), &whole.0, &format!("losses of {what}"));
-            close(&of(|p| &p.1, 2), &whole.1, &format!("gradient of {what}"));
-            close(&of(|p| &p.3, 1), &whole.3, &format!("rows of {what}"));
-        }
-    }
-}
-
-#[test]
-fn views_are_contrasted_with_all_processes_views() {
-    for views in [2, 3] {
-        let whole = contrast(&Device::cpu(2), views);
-        for ranks in [1, 2, 4] {
-            let parts = on_ranks(ranks, |device| contrast(device, views));
-            let (losses, gradients): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-            close(&together(&losses, views), &whole.0, "losses");
-            close(&together(&gradients, views), &whole.1, "gradient");
+            let parts = on_ranks(ranks, |device| softmax_step(device, keys, each, None));
+            for (which, views) in [(0, 2), (1, 2), (2, 1)] {
+                let parts: Vec<_> = parts.iter().map(|p| p[which].clone()).collect();
+                let what = format!("{which} of {keys} keys, {ranks} ranks");
+                close(&together(&parts, views), &whole[which], &what);
+            }
         }
     }
 }
@@ -100,23 +79,6 @@ fn one_process_among_itself_is_one_alone() {
     for (got, expected) in among[0].values.iter().zip(&alone.values) {
         close(got, expected, "values");
     }
-}
-
-/// The means over rows of all processes, without any of them asking about the others' rows.
-#[test]
-fn other_losses_are_shared_too() {
-    let cosine = |device: &Device| {
-        let [p, z] = [8, 9].map(|seed| uniform(seed, 8 * DIM));
-        let [p, z] = [p, z].map(|rows| device.upload(own(device, &rows, DIM)).unwrap());
-        let (mut rows, mut gradient) =
-            (device.zeros(p.len() / DIM).unwrap(), device.zeros(p.len()).unwrap());
-        let loss = Loss { rows: &mut rows, gradient: &mut gradient, weight: 1.0 };
-        let mut stream = device.stream().unwrap();
-        stream.cosine(&p, &z, DIM, loss).unwrap();
-        device.download(&gradient).unwrap()
-    };
-    let whole = cosine(&Device::cpu(1));
-    close(&on_ranks(4, cosine).concat(), &whole, "gradient");
 }
 
 /// A loss that is no number anywhere leaves the weights everywhere as they were.

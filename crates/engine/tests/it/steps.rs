@@ -8,7 +8,9 @@ use anchorhood_engine::{
 
 use crate::common;
 use crate::common::graphs::residual;
-use crate::common::training::{HostViews, TwoViews, WithMemory, epoch, losses_of, row_batches};
+use crate::common::training::{
+    HostViews, TwoViews, WithMemory, epoch, gathered, losses_of, row_batches, take_steps,
+};
 use crate::common::{every_device, read_all, uniform};
 
 every_device!(
@@ -90,18 +92,16 @@ fn by_steps(device: &Device, pixels: &[f32]) -> (Vec<f64>, Vec<Vec<f32>>) {
     let mut stream = device.stream().unwrap();
     let mut number = 0;
     for (epoch, first) in EPOCHS {
+        let (order, scalars) = (order(epoch), scalars(epoch));
         let begun = Epoch {
             epoch: epoch as u64,
-            order: &order(epoch),
             first,
-            number,
-            scalars: &scalars(epoch),
+            ..common::training::epoch(&order, number, &scalars)
         };
         stream.begin_epoch(&mut source, &begun).unwrap();
         for _ in first..STEPS {
             training.temperature = temperature(number);
-            let asked = stream.step(&mut source, &mut |s, b| training.step(s, b));
-            asked.unwrap();
+            stream.step(&mut source, &mut |s, b| training.step(s, b)).unwrap();
             number += 1;
         }
     }
@@ -115,10 +115,8 @@ fn by_calls(device: &Device, pixels: &[f32]) -> (Vec<f64>, Vec<Vec<f32>>) {
     let mut losses = vec![];
     for (epoch, step, number) in plan() {
         let items = &order(epoch)[step * BATCH..][..BATCH];
-        let row = |i: &u32| &pixels[*i as usize * PIXELS..][..PIXELS];
-        let batch: Vec<f32> = items.iter().flat_map(row).copied().collect();
-        let (batch, items) =
-            (device.upload(&batch).unwrap(), device.upload_indices(items).unwrap());
+        let batch = device.upload(&gathered(pixels, PIXELS, items)).unwrap();
+        let items = device.upload_indices(items).unwrap();
         stream.set_step(number, scalars(epoch)[0][step]).unwrap();
         training.temperature = temperature(number);
         let net = &mut training.net;
@@ -159,17 +157,12 @@ fn steps_of_two_views_are_their_calls(device: &Device, _: f64) {
                 (source, stream) = (views.clone().on(device), device.stream().unwrap());
             }
             if fresh || first == 0 {
-                let begun = Epoch {
-                    epoch: epoch as u64,
-                    order: &order,
-                    first,
-                    number: number as u64,
-                    scalars: &scalars(epoch),
-                };
+                let scalars = scalars(epoch);
+                let begun = common::training::epoch(&order, number as u64, &scalars);
+                let begun = Epoch { epoch: epoch as u64, first, ..begun };
                 stream.begin_epoch(&mut source, &begun).unwrap();
             }
-            let asked = stream.step(&mut source, &mut |s, b| training.step(s, b));
-            asked.unwrap();
+            stream.step(&mut source, &mut |s, b| training.step(s, b)).unwrap();
         }
         losses.extend(losses_of(&mut stream));
         (losses, read_all(&training.net, Tensors::Values))
@@ -195,14 +188,10 @@ fn schedules_may_come_and_go(device: &Device, _: f64) {
             let value = |i: usize| vec![0.1 * (1 + epoch) as f32 / (1 + i) as f32; STEPS];
             let scalars: Vec<Vec<f32>> = (0..count).map(value).collect();
             let begun = common::training::epoch(&order, (epoch * STEPS) as u64, &scalars);
-            stream.begin_epoch(&mut source, &begun).unwrap();
-            for _ in 0..STEPS {
-                let asked = stream.step(&mut source, &mut |s, b| {
-                    training.net.forward(s, 0, b.view(0))?;
-                    training.learn(s, b.indices())
-                });
-                asked.unwrap();
-            }
+            take_steps(&mut stream, &mut source, &begun, STEPS, |s, b| {
+                training.net.forward(s, 0, b.view(0))?;
+                training.learn(s, b.indices())
+            });
         }
         training.state()
     };
@@ -244,16 +233,10 @@ fn the_host_has_a_part_in_a_step(device: &Device, _: f64) {
         if in_steps {
             let mut source = batches(device, pixels.clone());
             let begun = epoch(&order, 0, &scalars);
-            stream.begin_epoch(&mut source, &begun).unwrap();
-            for _ in 0..STEPS {
-                let asked = stream.step(&mut source, &mut |s, b| work(s, b.view(0)));
-                asked.unwrap();
-            }
+            take_steps(&mut stream, &mut source, &begun, STEPS, |s, b| work(s, b.view(0)));
         } else {
             for (step, items) in order.chunks(BATCH).enumerate() {
-                let row = |i: &u32| &pixels[*i as usize * PIXELS..][..PIXELS];
-                let batch: Vec<f32> = items.iter().flat_map(row).copied().collect();
-                let batch = device.upload(&batch).unwrap();
+                let batch = device.upload(&gathered(&pixels, PIXELS, items)).unwrap();
                 stream.set_step(step as u64, scalars[0][step]).unwrap();
                 work(&mut stream, Input::rows(&batch)).unwrap();
             }
@@ -289,11 +272,7 @@ fn what_is_frozen_keeps_its_bits_and_learns_again(device: &Device, _: f64) {
             training.net.regroup(&group).unwrap();
             let (order, scalars) = (order(number), scalars(number));
             let begun = epoch(&order, (number * STEPS) as u64, &scalars);
-            stream.begin_epoch(&mut source, &begun).unwrap();
-            for _ in 0..STEPS {
-                let asked = stream.step(&mut source, &mut |s, b| training.step(s, b));
-                asked.unwrap();
-            }
+            take_steps(&mut stream, &mut source, &begun, STEPS, |s, b| training.step(s, b));
             let after = read_all(&training.net, Tensors::Values);
             for ((p, before), after) in graph.parameters().iter().zip(&before).zip(&after) {
                 let frozen = is_frozen(p) && p.role == Role::Weight;

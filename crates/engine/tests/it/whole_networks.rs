@@ -1,23 +1,19 @@
 //! Whole graphs on every device: shared inputs, several steps of training, taps, inference, bad
 //! calls.
 
-use anchorhood_engine::naive::{NaiveNetwork, widen};
 use anchorhood_engine::{
     ConvSpec, Device, Graph, NetworkOptions, Optimiser, Shape, Tensors, Window,
 };
 
-use crate::common::compare::compare;
+use crate::common::compare::{Twins, compare};
 use crate::common::graphs::{one_layer, residual};
-use crate::common::{
-    Driven, any_parameters, assert_close, every_device, read_all, set_parameters, uniform,
-};
+use crate::common::{Driven, any_parameters, assert_close, every_device, read_all, uniform};
 
 every_device!(
     a_node_read_by_three,
     one_input_twice,
     a_residual_network,
     training_follows_the_naive_network,
-    sgd_with_and_without_nesterov,
     kept_layers,
     inference_does_not_disturb_training,
     batches_may_be_given_faster_than_they_are_used,
@@ -59,57 +55,13 @@ fn a_residual_network(device: &Device, tolerance: f64) {
 /// Three steps of training: weights, momentum and statistics stay together.
 fn training_follows_the_naive_network(device: &Device, tolerance: f64) {
     let graph = residual(10, 8, 8, 16).unwrap();
-    let mut net = Driven::new(device, &graph, &NetworkOptions::new(6));
-    let mut twin = NaiveNetwork::new(&graph);
-    set_parameters(&mut net, &mut twin, &any_parameters(&graph, 5)).unwrap();
+    let parameters = any_parameters(&graph, 5);
+    let mut twins = Twins::new(device, &graph, &NetworkOptions::new(6), &parameters);
     for step in 0..3 {
-        let pixels = uniform(40 + step, 6 * graph.nodes()[0].shape.len());
-        net.train_forward(&pixels, step).unwrap();
-        twin.train_forward(&widen(&pixels), step);
-        let gradient = uniform(50 + step, 6 * 16);
-        net.set_output_gradient(&gradient);
-        net.backward().unwrap();
-        twin.backward(&widen(&gradient));
-        net.update(0.05).unwrap();
-        twin.update(&Optimiser::sgd(), 0.05, step);
+        twins.step(&Optimiser::sgd(), [40 + step, 50 + step], 0.05, step);
     }
-    for (i, p) in graph.parameters().iter().enumerate() {
-        let got = net.read(Tensors::Values, i).unwrap();
-        assert_close(&p.name, &got, &twin.parameters[i], 20.0 * tolerance);
-        if p.role == anchorhood_engine::Role::Weight {
-            let got = net.read(Tensors::Slot(0), i).unwrap();
-            let what = format!("momentum of {}", p.name);
-            assert_close(&what, &got, &twin.slots[0][i], 20.0 * tolerance);
-        }
-    }
-}
-
-/// Five steps over given gradients, so that only the optimiser is judged.
-fn sgd_with_and_without_nesterov(device: &Device, tolerance: f64) {
-    let graph = one_layer(Shape::new(5, 5, 3), |g, x| {
-        g.conv_norm("conv", "bn", x, ConvSpec::square(17, 3, 1, 1).with_bias(), true, None)
-    });
-    for nesterov in [true, false] {
-        let sgd = Optimiser::Sgd { momentum: 0.9, nesterov, decay: 0.01 };
-        let options = NetworkOptions::new(2).with_optimiser(sgd);
-        let mut net = Driven::new(device, &graph, &options);
-        let mut twin = NaiveNetwork::new(&graph);
-        set_parameters(&mut net, &mut twin, &any_parameters(&graph, 6)).unwrap();
-        for step in 0..5 {
-            let pixels = uniform(60 + step, 2 * 75);
-            net.train_forward(&pixels, step).unwrap();
-            twin.train_forward(&widen(&pixels), step);
-            let gradient = uniform(70 + step, 2 * 25 * 17);
-            net.set_output_gradient(&gradient);
-            net.backward().unwrap();
-            twin.backward(&widen(&gradient));
-            net.update(0.1).unwrap();
-            twin.update(&sgd, 0.1, step);
-        }
-        for (i, p) in graph.parameters().iter().enumerate() {
-            let got = net.read(Tensors::Values, i).unwrap();
-            assert_close(&p.name, &got, &twin.parameters[i], 20.0 * tolerance);
-        }
+    for which in [Tensors::Values, Tensors::Slot(0)] {
+        twins.assert_tensors(which, "after three steps", 20.0 * tolerance);
     }
 }
 
@@ -119,67 +71,58 @@ fn kept_layers(device: &Device, tolerance: f64) {
     let names = ["stem", "maxpool", "layer1.conv2", "layer2.down", "avgpool", "fc"];
     let nodes = names.map(|n| graph.find(n).unwrap());
     let options = NetworkOptions { keep: nodes.to_vec(), ..NetworkOptions::new(4) };
-    let mut net = Driven::new(device, &graph, &options);
-    let mut twin = NaiveNetwork::new(&graph);
-    set_parameters(&mut net, &mut twin, &any_parameters(&graph, 7)).unwrap();
-    let pixels = uniform(80, 4 * graph.nodes()[0].shape.len());
+    let mut twins = Twins::new(device, &graph, &options, &any_parameters(&graph, 7));
+    let one = graph.nodes()[0].shape.len();
+    let pixels = uniform(80, 4 * one);
+    let assert_kept = |twins: &Twins, count: usize| {
+        for (name, node) in names.iter().zip(nodes) {
+            let got = twins.net.kept(node, count).unwrap();
+            assert_close(name, &got, twins.twin.value(node), 5.0 * tolerance);
+        }
+    };
+    twins.train_forward(&pixels, 0);
+    assert_kept(&twins, 4);
+    twins.assert_inference(&pixels[..3 * one], "of three", 5.0 * tolerance);
+    assert_kept(&twins, 3);
+    assert!(twins.net.kept(graph.find("layer1.conv1").unwrap(), 4).is_err());
+}
 
-    net.train_forward(&pixels, 0).unwrap();
-    twin.train_forward(&widen(&pixels), 0);
-    for (name, node) in names.iter().zip(nodes) {
-        let got = net.kept(node, 4).unwrap();
-        assert_close(name, &got, twin.value(node), 5.0 * tolerance);
+/// Weights after so many steps, with something else after each.
+fn trained(
+    device: &Device,
+    graph: &Graph,
+    [batch, steps]: [usize; 2],
+    mut between: impl FnMut(&mut Driven, &[f32]),
+) -> Vec<Vec<f32>> {
+    let mut net = Driven::new(device, graph, &NetworkOptions::new(batch));
+    net.initialise(1).unwrap();
+    for step in 0..steps as u64 {
+        let pixels = uniform(90 + step, batch * graph.nodes()[0].shape.len());
+        net.train_forward(&pixels, step).unwrap();
+        if step == 0 {
+            net.set_output_gradient(&uniform(40, batch * 6));
+        }
+        net.backward().unwrap();
+        net.update(0.1).unwrap();
+        between(&mut net, &pixels);
     }
-    let three = &pixels[..3 * graph.nodes()[0].shape.len()];
-    net.infer(three, &mut [0.0; 30]).unwrap();
-    twin.infer(&widen(three));
-    for (name, node) in names.iter().zip(nodes) {
-        let got = net.kept(node, 3).unwrap();
-        assert_close(name, &got, twin.value(node), 5.0 * tolerance);
-    }
-    assert!(net.kept(graph.find("layer1.conv1").unwrap(), 4).is_err());
+    read_all(&net, Tensors::Values)
 }
 
 /// Inference between steps leaves the training as it was, to the bit.
 fn inference_does_not_disturb_training(device: &Device, _: f64) {
     let graph = residual(8, 8, 4, 6).unwrap();
-    let train = |with_inference: bool| {
-        let mut net = Driven::new(device, &graph, &NetworkOptions::new(3));
-        net.initialise(1).unwrap();
-        for step in 0..3 {
-            let pixels = uniform(90 + step, 3 * 192);
-            net.train_forward(&pixels, step).unwrap();
-            net.set_output_gradient(&uniform(95 + step, 18));
-            net.backward().unwrap();
-            net.update(0.1).unwrap();
-            if with_inference {
-                net.infer(&pixels[..2 * 192], &mut [0.0; 12]).unwrap();
-            }
-        }
-        read_all(&net, Tensors::Values)
-    };
-    assert_eq!(train(false), train(true));
+    let inferred = trained(device, &graph, [3, 3], |net, pixels| {
+        net.infer(&pixels[..2 * 192], &mut [0.0; 12]).unwrap();
+    });
+    assert_eq!(trained(device, &graph, [3, 3], |_, _| {}), inferred);
 }
 
 /// A device that falls behind trains on the batches it was given, to the bit.
 fn batches_may_be_given_faster_than_they_are_used(device: &Device, _: f64) {
     let graph = residual(16, 16, 8, 6).unwrap();
-    let batches: Vec<_> = (0..16).map(|i| uniform(50 + i, 8 * 768)).collect();
-    let train = |waiting: bool| {
-        let mut net = Driven::new(device, &graph, &NetworkOptions::new(8));
-        net.initialise(1).unwrap();
-        net.set_output_gradient(&uniform(40, 8 * 6));
-        for (step, pixels) in batches.iter().enumerate() {
-            net.train_forward(pixels, step as u64).unwrap();
-            net.backward().unwrap();
-            net.update(0.1).unwrap();
-            if waiting {
-                net.output();
-            }
-        }
-        read_all(&net, Tensors::Values)
-    };
-    assert_eq!(train(false), train(true));
+    let waiting = trained(device, &graph, [8, 16], |net, _| _ = net.output());
+    assert_eq!(trained(device, &graph, [8, 16], |_, _| {}), waiting);
 }
 
 fn dropout_inside_a_network(device: &Device, tolerance: f64) {
@@ -203,21 +146,12 @@ fn untrained_branches(device: &Device, tolerance: f64) {
         let y = g.conv("conv", pooled, ConvSpec::square(5, 3, 1, 1).with_bias())?;
         g.add("sum", y, pooled)
     });
-    let mut net = Driven::new(device, &graph, &NetworkOptions::new(2));
-    let mut twin = NaiveNetwork::new(&graph);
-    set_parameters(&mut net, &mut twin, &any_parameters(&graph, 8)).unwrap();
-    let pixels = uniform(100, 2 * 80);
-    net.train_forward(&pixels, 0).unwrap();
-    twin.train_forward(&widen(&pixels), 0);
-    let gradient = uniform(101, 2 * 80);
-    net.set_output_gradient(&gradient);
-    net.backward().unwrap();
-    twin.backward(&widen(&gradient));
-    for (i, p) in graph.parameters().iter().enumerate() {
-        let got = net.read(Tensors::Gradients, i).unwrap();
-        assert_close(&p.name, &got, &twin.parameter_gradients[i], tolerance);
-    }
-    assert!(net.input_gradient().is_err(), "nobody asked for it");
+    let parameters = any_parameters(&graph, 8);
+    let mut twins = Twins::new(device, &graph, &NetworkOptions::new(2), &parameters);
+    twins.train_forward(&uniform(100, 2 * 80), 0);
+    twins.backward(&uniform(101, 2 * 80));
+    twins.assert_tensors(Tensors::Gradients, "of a branch", tolerance);
+    assert!(twins.net.input_gradient().is_err(), "nobody asked for it");
 }
 
 fn wrong_lengths_are_refused(device: &Device, _: f64) {

@@ -1,8 +1,9 @@
 //! kNN on features and pixels against plain loops.
 
 use anchorhood_data::{Labels, Pictures, normalise};
+use anchorhood_discover::to_unit_length;
 use anchorhood_engine::{ConvSpec, Device, Graph, NetworkOptions};
-use anchorhood_evaluate::{KnnOptions, extract, raw_pixels, raw_pixels_within, weighted_knn};
+use anchorhood_evaluate::{KnnOptions, extract, raw_pixels_within, weighted_knn};
 use anchorhood_random::{Draws, Stream};
 
 fn labels(values: &[u32], classes: usize) -> Labels {
@@ -17,10 +18,9 @@ fn features(seed: u64, values: &[u32], dim: usize) -> Vec<f32> {
         let (mut centre, mut row) = (vec![0.0; dim], vec![0.0; dim]);
         Draws::new(0, Stream::Test, 0, u64::from(*class)).fill_symmetric(&mut centre, 1.0);
         Draws::new(seed, Stream::Test, 1, i as u64).fill_symmetric(&mut row, 2.5);
-        row.iter_mut().zip(centre).for_each(|(r, c)| *r += c);
-        let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-        out.extend(row.iter().map(|v| v / norm));
+        out.extend(row.iter().zip(centre).map(|(r, c)| r + c));
     }
+    to_unit_length(&mut out, dim);
     out
 }
 
@@ -43,7 +43,7 @@ fn naive_knn(
         near.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut votes: Vec<(f64, u32)> = (0..classes as u32).map(|c| (0.0, c)).collect();
         for (similarity, class) in near.iter().take(options.k) {
-            votes[*class as usize].0 += (similarity / f64::from(options.temperature)).exp();
+            votes[*class as usize].0 += (similarity / options.temperature).exp();
         }
         votes.retain(|v| v.0 > 0.0);
         votes.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -115,8 +115,9 @@ fn some_pictures(n: usize) -> Pictures {
 fn raw_pixels_are_centred_and_of_unit_length() {
     let pictures = some_pictures(5);
     let mean = [0.5, 0.25, 0.75];
-    let rows = raw_pixels(&pictures, mean);
-    for (i, row) in rows.chunks_exact(48).enumerate() {
+    let rows = raw_pixels_within(&pictures, mean, usize::MAX);
+    assert_eq!((rows.dim, rows.len()), (48, 5));
+    for (i, row) in rows.values.chunks_exact(48).enumerate() {
         let centred: Vec<f64> = (pictures.picture(i).iter().enumerate())
             .map(|(j, p)| f64::from(*p) / 255.0 - f64::from(mean[j % 3]))
             .collect();
@@ -126,15 +127,15 @@ fn raw_pixels_are_centred_and_of_unit_length() {
         }
     }
     let black = Pictures::new(1, 1, vec![0; 3]).unwrap();
-    assert_eq!(raw_pixels(&black, [0.0; 3]), [0.0; 3]);
+    assert_eq!(raw_pixels_within(&black, [0.0; 3], 3).values, [0.0; 3]);
 }
 
 /// Of 4×4 pixels, four cells of four each are left.
 #[test]
 fn many_raw_pixels_are_averaged() {
     let (pictures, mean) = (some_pictures(3), [0.5, 0.25, 0.75]);
-    let all = raw_pixels_within(&pictures, mean, 48);
-    assert_eq!((all.dim, &all.values), (48, &raw_pixels(&pictures, mean)));
+    let all = raw_pixels_within(&pictures, mean, usize::MAX);
+    assert_eq!(raw_pixels_within(&pictures, mean, 48), all);
     let rows = raw_pixels_within(&pictures, mean, 47);
     assert_eq!((rows.dim, rows.len()), (27, 3));
     let rows = raw_pixels_within(&pictures, mean, 26);

@@ -1,9 +1,10 @@
 //! Colours as CIE Lab in ONNX's operators; the maths is in `anchorhood_engine::naive::lab`.
 //! Matrices are convolutions of 1×1.
 
-use super::messages::TensorProto;
-use super::{Writer, window};
 use anchorhood_engine::Window;
+use anchorhood_onnx::messages::TensorProto;
+
+use super::{Writer, window};
 
 /// X, Y and Z of red, green and blue, each divided by white's.
 const XYZ: [f32; 9] = [
@@ -35,7 +36,7 @@ impl Writer<'_> {
     pub(super) fn lab(&mut self, name: &str, x: String, parameters: &[usize]) -> String {
         let part = |p: &str| format!("{name}/{p}");
         let [mean, std] = [("mean", 0), ("std", 1)].map(|(of, k)| {
-            let values = self.tensors[parameters[k]].values;
+            let values = &self.tensors[parameters[k]].values;
             self.constant(&part(of), &[1, 3, 1, 1], values)
         });
         let [zero, one] = [("zero", 0.0), ("one", 1.0)].map(|(n, v)| self.scalar(&part(n), v));

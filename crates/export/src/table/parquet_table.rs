@@ -16,6 +16,9 @@
 //! it; a definition level of 1 says that there is a value, 0 that there is none. Names and numbers
 //! are the standard's:
 //! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>.
+//!
+//! Kept by hand: one table is written, and the crate `parquet` brings twenty others into every
+//! build.
 
 mod column;
 mod thrift;
@@ -172,7 +175,7 @@ mod tests {
     use super::*;
 
     /// Two row groups, every byte of them; what pyarrow and DuckDB make of such files is in
-    /// `tests/it/parquet.rs`.
+    /// `tests/it/long/parquet.rs`.
     #[test]
     fn bytes_are_the_standards() {
         let info = TableInfo { rows: 3, dim: 2, notes: vec![("k".into(), "v".into())] };

@@ -1,6 +1,6 @@
 """Reads tables of ROWS × DIM values with pyarrow and DuckDB and finds every value: parquet_reads.py ROWSxDIM.parquet …
 
-Paths, labels and values are those of `tests/it/parquet.rs`."""
+Paths, labels and values are those of `tests/it/long/parquet.rs`."""
 import pathlib
 import sys
 

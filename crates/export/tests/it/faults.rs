@@ -3,20 +3,23 @@
 //! not there.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
 
-use anchorhood_data::Dataset;
+use anchorhood_data::LabelChoice;
 use anchorhood_engine::Device;
 use anchorhood_export::{ExportError, TableFormat, npy_names_file, save_folder_table};
 use anchorhood_files::{FileSystem, Forgetful, attack};
+use anchorhood_search::fuzzing::small_model;
 use anchorhood_search::{
     FolderJob, FolderOutcome, FolderVectors, Journal, Model, PictureIndex, SearchError,
 };
-use anchorhood_train::{Preset, RunDir, train};
 
 /// More than are decoded at a time, so that the journal grows by pieces.
 const PICTURES: usize = 70;
+
+/// Those that an index of before has.
+const BEFORE: usize = 5;
 
 /// A tiny model, and a folder of pictures one of which is none.
 struct Lab {
@@ -24,29 +27,31 @@ struct Lab {
     pictures: PathBuf,
     model: Model,
     device: Device,
+    /// An index of before, of five pictures and of one that is gone.
+    known: PictureIndex,
 }
+
+/// One for all tests.
+static LAB: LazyLock<Lab> = LazyLock::new(Lab::new);
 
 impl Lab {
     fn new() -> Lab {
         let folder = tempfile::tempdir().unwrap();
-        let mut config = Preset::Quick.config("shapes");
-        config.data.shapes_train = PICTURES;
-        config.data.shapes_test = 8;
-        config.data.size = Some(8);
-        config.network.width = 2;
-        config.network.features = 8;
-        config.training.batch = 8;
-        config.training.rounds = 0;
-        config.training.epochs = 1;
-        let options = config.data.load_options(config.seed);
-        let data = anchorhood_data::open("shapes", &options).unwrap();
-        let device = Device::cpu(1);
-        let mut run = RunDir::create(folder.path(), "a", &config).unwrap();
-        let never = AtomicBool::new(false);
-        train(&device, &mut run, &data, &mut |_| {}, &never).unwrap();
-        let pictures = folder.path().join("pictures");
-        write_pictures(&data, &pictures);
-        Lab { model: Model::load(run.path()).unwrap(), _folder: folder, pictures, device }
+        let (model, device) = (small_model(), Device::cpu(1));
+        let (pictures, index) = (folder.path().join("pictures"), folder.path().join("index"));
+        std::fs::create_dir(&pictures).unwrap();
+        let write = |i: usize, name: &str| {
+            let grey = |x, y| image::Rgb([(i as u32 * (3 * x + y + 1)) as u8; 3]);
+            image::RgbImage::from_fn(8, 8, grey).save(pictures.join(name)).unwrap();
+        };
+        (0..BEFORE).for_each(|i| write(i, &format!("{i:02}.png")));
+        write(7, "gone.png");
+        let known = PictureIndex::build(&index, &model, &device, &pictures).unwrap();
+        assert_eq!(known.len(), BEFORE + 1);
+        std::fs::remove_file(pictures.join("gone.png")).unwrap();
+        (BEFORE..PICTURES).for_each(|i| write(i, &format!("{i:02}.png")));
+        std::fs::write(pictures.join("broken.png"), "no picture").unwrap();
+        Lab { model, _folder: folder, pictures, device, known }
     }
 
     fn job(&self, disk: &Arc<dyn FileSystem>, output: &Path) -> FolderJob<'_> {
@@ -55,7 +60,7 @@ impl Lab {
             folders: std::slice::from_ref(&self.pictures),
             known: None,
             watched: false,
-            labels: anchorhood_data::LabelChoice::Auto,
+            labels: LabelChoice::Auto,
             journal: Journal::place(output),
             layer: None,
             batch: 8,
@@ -86,17 +91,12 @@ impl Lab {
         save_folder_table(&**disk, format, output, &self.model, vectors)
     }
 
-    /// Brings an index of before up to date, in its place.
-    fn update(
-        &self,
-        disk: &Arc<dyn FileSystem>,
-        output: &Path,
-        known: &PictureIndex,
-    ) -> Result<(), ExportError> {
-        let job = FolderJob { known: Some(known), ..self.job(disk, output) };
-        assert_eq!(known.cannot_take_up(&job), None);
+    /// Brings the index of before up to date, in its place.
+    fn update(&self, disk: &Arc<dyn FileSystem>, output: &Path) -> Result<(), ExportError> {
+        let job = FolderJob { known: Some(&self.known), ..self.job(disk, output) };
+        assert_eq!(self.known.cannot_take_up(&job), None);
         let (_, changes) = self.vectors(&job)?.save(output, &job, &self.device, false)?;
-        assert_eq!((changes.added, changes.removed), (PICTURES - 5, 1));
+        assert_eq!((changes.added, changes.removed), (PICTURES - BEFORE, 1));
         Ok(())
     }
 
@@ -108,25 +108,10 @@ impl Lab {
     }
 }
 
-fn write_pictures(data: &Dataset, to: &Path) {
-    std::fs::create_dir(to).unwrap();
-    for i in 0..PICTURES {
-        let pixels = data.train.pictures.picture(i).to_vec();
-        let picture = image::RgbImage::from_raw(8, 8, pixels).unwrap();
-        picture.save(to.join(format!("{i:02}.png"))).unwrap();
-    }
-    std::fs::write(to.join("broken.png"), "no picture").unwrap();
-}
-
 type Work<'a> = &'a dyn Fn(&Arc<dyn FileSystem>) -> Result<(), ExportError>;
 
-/// Attacks a job that leaves these files, where there was nothing.
-fn attacked(work: Work, files: &[&Path]) -> usize {
-    attacked_from(&Forgetful::new(), work, files)
-}
-
-/// Attacks a job that leaves these files in the place of those of before.
-fn attacked_from(start: &Forgetful, work: Work, files: &[&Path]) -> usize {
+/// Attacks a job that leaves these files in the place of those of before, if there were any.
+fn attacked(start: &Forgetful, work: Work, files: &[&Path]) {
     let whole = start.copy();
     work(&whole.shared()).unwrap();
     let read = |disk: &Forgetful| -> Vec<Option<Vec<u8>>> {
@@ -136,7 +121,7 @@ fn attacked_from(start: &Forgetful, work: Work, files: &[&Path]) -> usize {
     assert!(expected.iter().all(Option::is_some));
     let root = whole.list(Path::new("/")).unwrap();
     assert_eq!(root.len(), files.len(), "nothing beside them: {root:?}");
-    attack(
+    let faults = attack(
         start,
         |disk| work(&disk).is_ok(),
         |disk, promised, what| {
@@ -149,43 +134,35 @@ fn attacked_from(start: &Forgetful, work: Work, files: &[&Path]) -> usize {
             again.unwrap_or_else(|e| panic!("{what}: {e}"));
             assert!(read(disk) == expected, "{what}: other bytes");
         },
-    )
+    );
+    println!("{faults} faults");
+    assert!(faults > 100, "{faults}");
 }
 
 #[test]
-fn nothing_that_happens_to_its_files_changes_a_job() {
-    let lab = Lab::new();
+fn a_numpy_table_is_whole_or_not_there() {
     let table = Path::new("/v.npy");
-    let names = npy_names_file(table);
-    let embedded = attacked(&|disk| lab.embed(disk, TableFormat::Npy, table), &[table, &names]);
-    let parquet = Path::new("/v.parquet");
-    let columns = attacked(&|disk| lab.embed(disk, TableFormat::Parquet, parquet), &[parquet]);
+    let work: Work = &|disk| LAB.embed(disk, TableFormat::Npy, table);
+    attacked(&Forgetful::new(), work, &[table, &npy_names_file(table)]);
+}
+
+#[test]
+fn a_parquet_table_is_whole_or_not_there() {
+    let table = Path::new("/v.parquet");
+    let work: Work = &|disk| LAB.embed(disk, TableFormat::Parquet, table);
+    attacked(&Forgetful::new(), work, &[table]);
+}
+
+#[test]
+fn a_new_index_is_whole_or_not_there() {
     let index = Path::new("/pictures.index");
-    let indexed = attacked(&|disk| lab.index(disk, index), &[index]);
-    // An index of five pictures and of one that is gone becomes one of all.
-    let first = tempfile::tempdir().unwrap();
-    let known = first.path().join("pictures.index");
-    let hidden = first.path().join("hidden");
-    std::fs::create_dir(&hidden).unwrap();
-    let (gone, later) = (lab.pictures.join("gone.png"), 5..PICTURES);
-    std::fs::copy(lab.pictures.join("07.png"), &gone).unwrap();
-    let name = |i: usize| format!("{i:02}.png");
-    let place = |folder: &Path, i| folder.join(name(i));
-    later
-        .clone()
-        .for_each(|i| std::fs::rename(place(&lab.pictures, i), place(&hidden, i)).unwrap());
-    let known = PictureIndex::build(&known, &lab.model, &lab.device, &lab.pictures).unwrap();
-    later.for_each(|i| std::fs::rename(place(&hidden, i), place(&lab.pictures, i)).unwrap());
-    std::fs::remove_file(&gone).unwrap();
-    assert_eq!(known.len(), 6);
-    let before = Forgetful::new();
-    let parts = known.parts().clone();
-    let there = PictureIndex::from_parts(index, parts).unwrap();
+    attacked(&Forgetful::new(), &|disk| LAB.index(disk, index), &[index]);
+}
+
+#[test]
+fn an_index_brought_up_to_date_is_the_old_one_or_the_new_one() {
+    let (index, before) = (Path::new("/pictures.index"), Forgetful::new());
+    let there = PictureIndex::from_parts(index, LAB.known.parts().clone()).unwrap();
     there.save_on(&before).unwrap();
-    let updated = attacked_from(&before, &|disk| lab.update(disk, index, &known), &[index]);
-    let all = embedded + columns + indexed + updated;
-    println!(
-        "{all} faults: {embedded} and {columns} of embed, {indexed} of index, {updated} of bringing one up to date"
-    );
-    assert!(all > 350, "{all}");
+    attacked(&before, &|disk| LAB.update(disk, index), &[index]);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anchorhood_data::Pictures;
 use anchorhood_engine::Device;
-use anchorhood_export::{Exported, timm_config};
+use anchorhood_export::Exported;
 use anchorhood_models::{Architecture, Form, WeightsError};
 use anchorhood_search::fuzzing::drawn_model;
 use anchorhood_search::{Checked, Model, SearchError};
@@ -83,8 +83,7 @@ fn timm_folders_of_every_stem() {
     for (stem, size, _) in STEMS {
         let folder = tempfile::tempdir().unwrap();
         let model = model(network(stem, 64), size, "fc");
-        let exported = Exported::of(&model).unwrap();
-        let config = timm_config("resnet18", &exported.tensors, &exported.preprocessing).unwrap();
+        let config = Exported::of(&model).unwrap().timm_config().unwrap();
         std::fs::write(folder.path().join("config.json"), config).unwrap();
         written(&model, &folder.path().join("model.safetensors"));
         is_the_same(&Model::load(folder.path()).unwrap(), &model);

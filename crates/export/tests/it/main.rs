@@ -2,4 +2,4 @@
 
 mod faults;
 mod loaded_again;
-mod parquet;
+mod long;

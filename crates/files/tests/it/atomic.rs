@@ -3,10 +3,9 @@
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 use anchorhood_files::{
-    AppendFile, AtomicFile, AtomicFolder, Disk, Failing, Fault, FileSystem, Forgetful, Kind,
+    AppendFile, AtomicFile, AtomicFolder, Disk, Fault, FileSystem, Forgetful, Kind,
 };
 
 fn names(folder: &Path) -> Vec<String> {
@@ -53,44 +52,21 @@ fn a_bare_name_is_a_file_in_the_current_folder() {
 }
 
 /// Each operation in turn fails once: the file is the old one or the new one, and nothing is left
-/// beside it.
+/// beside it. `power_cut.rs` has what else can happen to it.
 #[test]
 fn a_failure_anywhere_leaves_the_old_file_or_the_new_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.bin");
-    let mut failures = 0;
-    for n in 0.. {
-        AtomicFile::write(&path, b"old").unwrap();
-        let disk = Failing::once(n);
-        let result = AtomicFile::write_on(&disk, &path, b"new one");
-        let bytes = fs::read(&path).unwrap();
-        assert_eq!(names(folder.path()), ["a.bin"], "operation {n}");
-        if result.is_ok() {
-            assert_eq!(bytes, b"new one");
-            assert_eq!(disk.operations(), n, "every operation had its turn");
-            break;
-        }
-        failures += 1;
-        assert!(bytes == b"old" || bytes == b"new one", "operation {n}");
-    }
-    assert_eq!(failures, 5, "create, write, sync, rename, sync of the folder");
-}
-
-/// Everything fails from an operation on, as when the process is killed: the old file or the new
-/// one, whole.
-#[test]
-fn a_kill_anywhere_leaves_the_old_file_or_the_new_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.bin");
-    let mut left = 0;
+    let (start, path) = (Forgetful::new(), Path::new("/a.bin"));
+    AtomicFile::write_on(&start, path, b"old").unwrap();
+    let whole = start.copy();
+    AtomicFile::write_on(&whole, path, b"new one").unwrap();
+    assert_eq!(whole.log().len(), 5, "create, write, sync, rename, sync of the folder");
     for n in 0..5 {
-        AtomicFile::write(&path, b"old").unwrap();
-        AtomicFile::write_on(&Failing::from(n), &path, b"new one").unwrap_err();
-        let bytes = fs::read(&path).unwrap();
+        let disk = start.failing(n, Fault::Once);
+        AtomicFile::write_on(&disk, path, b"new one").unwrap_err();
+        assert_eq!(disk.list(Path::new("/")).unwrap(), [path], "operation {n}");
+        let bytes = disk.copy().read(path).unwrap();
         assert!(bytes == b"old" || bytes == b"new one", "operation {n}");
-        left = names(folder.path()).len() - 1;
     }
-    assert_eq!(left, 3, "what could not be removed");
 }
 
 #[test]
@@ -201,10 +177,12 @@ fn what_is_added_is_added_whole() {
         (Fault::Full, "one\nzwei ü\n"),
         (Fault::Torn, "one\nzwei ü\nth"),
     ] {
-        let disk = Failing::on(Disk::shared(), 1, fault);
-        let mut file = AppendFile::open(Arc::new(disk), &path).unwrap();
+        let (start, path) = (Forgetful::new(), Path::new("/log"));
+        AtomicFile::write_on(&start, path, "one\nzwei ü\n".as_bytes()).unwrap();
+        let disk = start.failing(1, fault);
+        let mut file = AppendFile::open(disk.shared(), path).unwrap();
         file.append(b"thr\n").unwrap_err();
-        assert_eq!(fs::read_to_string(&path).unwrap(), left, "{fault:?}");
+        assert_eq!(disk.copy().read(path).unwrap(), left.as_bytes(), "{fault:?}");
     }
     file.truncate(4).unwrap();
     file.append(b"b\n").unwrap();
@@ -244,33 +222,28 @@ fn a_folder_is_held_by_one() {
 
 #[test]
 fn a_folder_appears_whole_and_takes_nobodys_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = folder.path().join("a");
+    let (start, root, place) = (Forgetful::new(), Path::new("/"), Path::new("/a"));
     let make = |disk: &dyn FileSystem| {
-        let new = AtomicFolder::create(disk, &place)?;
+        let new = AtomicFolder::create(disk, place)?;
         disk.create_folder(&new.path().join("inside"))?;
         AtomicFile::write_on(disk, &new.path().join("x"), b"x")?;
         new.finish()
     };
-    let mut failures = 0;
-    for n in 0.. {
-        let done = make(&Failing::once(n));
-        if done.is_ok() {
-            break;
-        }
-        failures += 1;
-        let there = names(folder.path());
-        assert!(there.is_empty() || there == ["a"], "{n}: {there:?}");
-        if !there.is_empty() {
-            assert_eq!(names(&place), ["inside", "x"]);
-            fs::remove_dir_all(&place).unwrap();
-        }
+    let inside = ["inside", "x"].map(|name| place.join(name));
+    let whole = start.copy();
+    make(&whole).unwrap();
+    assert_eq!(whole.log().len(), 10);
+    for n in 0..10 {
+        let disk = start.failing(n, Fault::Once);
+        make(&disk).unwrap_err();
+        let there = disk.list(root).unwrap();
+        assert!(there.is_empty() || there == [place], "{n}: {there:?}");
+        assert!(there.is_empty() || disk.list(place).unwrap() == inside, "{n}");
     }
-    assert_eq!(failures, 10);
-    assert_eq!(names(&place), ["inside", "x"]);
-    let again = make(&Disk).unwrap_err();
+    assert_eq!(whole.list(place).unwrap(), inside);
+    let again = make(&whole).unwrap_err();
     assert_eq!(again.kind(), std::io::ErrorKind::AlreadyExists);
-    assert_eq!(names(folder.path()), ["a"]);
+    assert_eq!(whole.list(root).unwrap(), [place]);
 }
 
 #[cfg(target_os = "linux")]

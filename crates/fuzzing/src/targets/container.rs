@@ -8,12 +8,10 @@ use anchorhood_files::{
     read as read_container, write,
 };
 
-use crate::{Target, repair};
-
-pub const TARGET: Target = Target { name: "container", read, repair: repair::container, seeds };
+use crate::repair;
 
 /// What was read is read again from what is written of it.
-fn read(bytes: &[u8]) {
+pub fn read(bytes: &[u8]) -> Option<()> {
     let path = Path::new("a");
     let disk = disk_with(path, bytes);
     if let Ok(open) = OpenContainer::open(path, &disk) {
@@ -25,14 +23,13 @@ fn read(bytes: &[u8]) {
         }
         assert!(open.blocks().0 <= open.blocks().1 && !open.path().as_os_str().is_empty());
     }
-    let Ok(container) = read_container(path, &disk) else {
-        return;
-    };
+    let container = read_container(path, &disk).ok()?;
     // What is repaired may have what is never written.
     if write(&container, path, &disk).is_ok() {
         let again = read_container(path, &disk).expect("what was written is read");
         assert!(same(&container, &again), "{container:?}\n{again:?}");
     }
+    Some(())
 }
 
 /// Tensors may lie in another order than they are written in.
@@ -42,7 +39,7 @@ fn same(a: &Container, b: &Container) -> bool {
     fields && a.tensors.len() == b.tensors.len() && a.tensors.iter().all(there)
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     let (path, disk) = (Path::new("a"), Forgetful::new());
     let data: Vec<u8> = (0..48).collect();
     let container = Container {

@@ -5,14 +5,10 @@ use std::path::Path;
 use anchorhood_files::{AtomicFile, FileSystem, Forgetful, checksum};
 use anchorhood_search::{DecidedImage, Decisions, decide_not_duplicates};
 
-use crate::Target;
-
-pub const TARGET: Target = Target { name: "decisions", read, repair, seeds };
-
 const CHECK: &str = ",\"check\":\"";
 
 /// What is no file of decisions stays as it is; one that is can be added to.
-fn read(bytes: &[u8]) {
+pub fn read(bytes: &[u8]) -> Option<()> {
     let (disk, path) = (Forgetful::new(), Path::new("/decisions.jsonl"));
     AtomicFile::write_on(&disk, path, bytes).expect("an empty disk");
     let whole = Decisions::load(&disk, path).is_ok();
@@ -25,10 +21,11 @@ fn read(bytes: &[u8]) {
     let place = Path::new("/new/a.png");
     let separates = |decisions: Decisions| decisions.separates((place, 2), (place, 1));
     assert!(!whole || decisions.is_ok_and(separates));
+    whole.then_some(())
 }
 
 /// Each line with its right checksum.
-fn repair(bytes: &[u8]) -> Option<Vec<u8>> {
+pub fn repair(bytes: &[u8]) -> Option<Vec<u8>> {
     let line = |line: &str| match line.rsplit_once(CHECK) {
         Some((open, _)) => {
             let text = format!("{open}}}");
@@ -40,7 +37,7 @@ fn repair(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     let disk = Forgetful::new();
     let path = Path::new("/decisions.jsonl");
     for content in 0..2 {

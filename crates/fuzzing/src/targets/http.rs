@@ -9,15 +9,12 @@ use std::time::Duration;
 use anchorhood_data::{Pictures, Split, encode_jpeg, encode_png};
 use anchorhood_discover::Neighbourhoods;
 use anchorhood_report::RoundNeighbourhoods;
-use anchorhood_search::{IndexParts, PictureIndex, Thumbnails};
+use anchorhood_search::{IndexParts, IndexedFolder, PictureIndex, Thumbnails};
 use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
 use socket2::SockRef;
 use tempfile::TempDir;
 
-use super::archive::archive;
-use crate::{Target, repair};
-
-pub const TARGET: Target = Target { name: "http", read, repair: repair::request, seeds };
+use super::unpack::tar_of;
 
 const SIDE: u32 = 8;
 /// What a request that is answered is answered in; others are told that nothing more comes.
@@ -26,7 +23,7 @@ const HANGS: Duration = Duration::from_secs(20);
 
 /// A request is answered, or its connection is closed once it can no longer come to its end; and no
 /// answer is that of a request that failed inside the server.
-fn read(bytes: &[u8]) {
+pub fn read(bytes: &[u8]) -> Option<()> {
     let mut stream =
         TcpStream::connect(server(Shows::by(bytes))).expect("the server takes connections");
     // A connection leaves nothing behind: there are more requests than ports.
@@ -50,6 +47,7 @@ fn read(bytes: &[u8]) {
     let answer = String::from_utf8_lossy(&answer[..length]);
     assert!(length == 0 || answer.starts_with("HTTP/1."), "{answer}");
     assert!(!answer.contains("failed inside the server"), "{answer}");
+    Some(())
 }
 
 /// How many bytes came, 0 where the connection is closed, nothing where none came in time.
@@ -155,7 +153,7 @@ fn fill(folder: &Path) {
         ("a.webp", b"RIFF\0\0\0\0WEBP"),
         ("unlisted.png", &png),
         ("metrics.jsonl", metrics),
-        ("shard.tar", &archive(&[("sub/a.png", &png)])),
+        ("shard.tar", &tar_of(&[("sub/a.png", &png)])),
     ] {
         std::fs::write(folder.join(name), bytes).expect("a file");
     }
@@ -188,7 +186,7 @@ fn of_index(folder: &Path) -> Catalog {
     small.for_each(|bytes| thumbnails.push(bytes));
     let class = |i: usize| (i % 2 == 1).then(|| format!("class {i}"));
     let parts = IndexParts {
-        folder: folder.into(),
+        folders: vec![IndexedFolder::alone(folder)],
         names: NAMES.map(String::from).into(),
         classes: (0..NAMES.len()).map(class).collect(),
         dim: 2,
@@ -209,7 +207,7 @@ fn of_run(_: &Path) -> Catalog {
     catalog.expect("a vector of each")
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     let asked = [
         "/",
         "/style.css",

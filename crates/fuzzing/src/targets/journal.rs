@@ -5,9 +5,6 @@ use std::path::Path;
 use anchorhood_search::{Entry, Journal, JournalHeader};
 
 use crate::scratch::with_file;
-use crate::{Target, repair};
-
-pub const TARGET: Target = Target { name: "journal", read, repair: repair::journal, seeds };
 
 /// What no entry of a seed is called.
 const ADDED: &str = "added after the attack";
@@ -28,11 +25,9 @@ fn entry(name: &str, vector: Result<Vec<f32>, String>) -> Entry {
 }
 
 /// What is whole is kept, what is added to it is found, and then nothing is lost.
-fn read(bytes: &[u8]) {
+pub fn read(bytes: &[u8]) -> Option<()> {
     with_file("a.journal", bytes, |path| {
-        let Ok((mut journal, found)) = Journal::open(path, &header()) else {
-            return;
-        };
+        let (mut journal, found) = Journal::open(path, &header()).ok()?;
         for name in ["a", "ü b", "c", ""] {
             let _ = journal.has(name, 5) | journal.has_vector(name);
             let entry = journal.read(name).expect("what was found is still there");
@@ -46,10 +41,11 @@ fn read(bytes: &[u8]) {
         assert_eq!((again.pictures, again.lost_bytes), (found.pictures + 1, 0));
         let read = journal.read(ADDED).expect("it is there");
         assert_eq!(read, Some(added));
-    });
+        Some(())
+    })
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     let whole = with_file("seed.journal", b"", |path| {
         let (mut journal, _) = Journal::open(path, &header()).expect("a new one");
         let entries = [

@@ -4,17 +4,12 @@ use anchorhood_data::fuzzing;
 
 use super::fixture;
 use crate::scratch::with_file;
-use crate::{Target, repair};
 
-pub const TARGET: Target = Target { name: "mat", read, repair: repair::mat, seeds };
-
-fn read(bytes: &[u8]) {
-    with_file("a.mat", bytes, |path| {
-        let _something = fuzzing::mat(path);
-    });
+pub fn read(bytes: &[u8]) -> Option<()> {
+    with_file("a.mat", bytes, fuzzing::mat).then_some(())
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     vec![
         fixture!("data/tests/fixtures/mat/plain.mat"),
         fixture!("data/tests/fixtures/mat/compressed.mat"),

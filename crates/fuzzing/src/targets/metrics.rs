@@ -4,15 +4,10 @@ use anchorhood_report::{Summary, chart_figures, curve_svg, read_metrics};
 use anchorhood_train::Event;
 
 use crate::scratch::with_file;
-use crate::{Target, repair};
-
-pub const TARGET: Target = Target { name: "metrics", read, repair: repair::nothing, seeds };
 
 /// What was read is told, drawn, and written again the same.
-fn read(bytes: &[u8]) {
-    let Ok(log) = with_file("metrics.jsonl", bytes, read_metrics) else {
-        return;
-    };
+pub fn read(bytes: &[u8]) -> Option<()> {
+    let log = with_file("metrics.jsonl", bytes, read_metrics).ok()?;
     let (events, left_out) = (log.events, log.left_out);
     let lines = bytes.iter().filter(|b| **b == b'\n').count();
     assert!(events.len() + left_out.map_or(0, |l| l.lines) <= lines);
@@ -24,10 +19,13 @@ fn read(bytes: &[u8]) {
     let summary = Summary::of(&events);
     assert!(!summary.table().is_empty() || events.is_empty());
     let _ = (chart_figures(&summary), curve_svg(&summary));
+    Some(())
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     let whole = LINES.join("\n") + "\n";
+    let log = with_file("metrics.jsonl", whole.as_bytes(), read_metrics).expect("a log");
+    assert_eq!((log.events.len(), log.left_out), (LINES.len(), None));
     let rounds = |n: usize| format!("{}\n{}\n", LINES[0], LINES[1..5].join("\n").repeat(n));
     // A round of such a number had all before it made up.
     let far = LINES[2].replace(r#""round":0"#, r#""round":4294967295"#) + "\n";
@@ -48,14 +46,3 @@ const LINES: [&str; 11] = [
     r#"{"event":"warning","message":"something"}"#,
     r#"{"event":"run_ended","seconds":30.5,"loss":6.25,"last":{"top1":0.9,"top5":null,"n":1000,"k":20,"temperature":0.07},"best":null}"#,
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seeds_are_logs() {
-        let log = with_file("metrics.jsonl", &seeds()[0], read_metrics).unwrap();
-        assert_eq!((log.events.len(), log.left_out), (LINES.len(), None));
-    }
-}

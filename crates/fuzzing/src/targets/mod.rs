@@ -27,36 +27,48 @@ mod undo;
 mod unpack;
 mod weights;
 
-use crate::Target;
+use crate::{Target, repair};
 
-pub const ALL: &[Target] = &[
-    http::TARGET, // mostly waits: begun first, it is done beside the others
-    container::TARGET,
-    checkpoint::TARGET,
-    weights::TARGET,
-    model::TARGET,
-    onnx::TARGET,
-    index::TARGET,
-    journal::TARGET,
-    labels::TARGET,
-    undo::TARGET,
-    decisions::TARGET,
-    lists::TARGET,
-    pack::TARGET,
-    cifar::TARGET,
-    unpack::TARGET,
-    mat::TARGET,
-    pickle::TARGET,
-    pictures::TARGET,
-    archive::TARGET,
-    list::TARGET,
-    config::TARGET,
-    seen::TARGET,
-    finished::TARGET,
-    autotune::TARGET,
-    metrics::TARGET,
-    protobuf::TARGET,
-];
+/// A target for each module, and how its bytes are repaired.
+macro_rules! targets {
+    ($($name:ident: $repair:path,)*) => {
+        &[$(Target {
+            name: stringify!($name),
+            read: $name::read,
+            repair: $repair,
+            seeds: $name::seeds,
+        },)*]
+    };
+}
+
+pub const ALL: &[Target] = targets! {
+    http: repair::request, // mostly waits: begun first, it is done beside the others
+    container: repair::container,
+    checkpoint: repair::container,
+    weights: repair::container,
+    model: repair::container,
+    onnx: repair::nothing,
+    index: repair::container,
+    journal: repair::journal,
+    labels: repair::nothing,
+    undo: repair::nothing,
+    decisions: decisions::repair,
+    lists: repair::nothing,
+    pack: repair::pack,
+    cifar: repair::tar,
+    unpack: repair::tar,
+    mat: repair::mat,
+    pickle: repair::nothing,
+    pictures: repair::png,
+    archive: repair::tar,
+    list: repair::nothing,
+    config: repair::nothing,
+    seen: repair::container,
+    finished: repair::nothing,
+    autotune: repair::cache_entry,
+    metrics: repair::nothing,
+    protobuf: repair::nothing,
+};
 
 /// A file among the tests of another crate.
 macro_rules! fixture {

@@ -7,18 +7,14 @@ use anchorhood_search::Model;
 use anchorhood_search::fuzzing::small_model;
 
 use super::container::bytes_of;
-use crate::{Target, repair};
-
-pub const TARGET: Target = Target { name: "model", read, repair: repair::container, seeds };
 
 /// What was read is saved, and read again it is the same model.
-fn read(bytes: &[u8]) {
-    let Ok(model) = Model::of_bytes(Path::new("a"), bytes.to_vec().into()) else {
-        return;
-    };
+pub fn read(bytes: &[u8]) -> Option<()> {
+    let model = Model::of_bytes(Path::new("a"), bytes.to_vec().into()).ok()?;
     let again = Model::of_bytes(Path::new("b"), saved(&model).into());
     let again = again.expect("what was saved is read");
     assert_eq!(again.fingerprint(), model.fingerprint());
+    Some(())
 }
 
 fn saved(model: &Model) -> Vec<u8> {
@@ -27,6 +23,6 @@ fn saved(model: &Model) -> Vec<u8> {
     bytes_of(path, &disk)
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     vec![saved(&small_model())]
 }

@@ -7,22 +7,19 @@ use tempfile::TempDir;
 
 use super::lists::fixtures;
 use crate::scratch::with_file;
-use crate::{Target, repair};
 
-pub const TARGET: Target = Target { name: "pack", read, repair: repair::pack, seeds };
-
-fn read(bytes: &[u8]) {
+pub fn read(bytes: &[u8]) -> Option<()> {
     with_file("a.pack", bytes, |path| {
         let spec = path.to_str().expect("a temporary folder has a plain name");
         let held_out = LoadOptions { held_out: 0.5, limit: Some(3), ..LoadOptions::default() };
-        for options in [LoadOptions::default(), held_out] {
-            if let Ok(data) = open(spec, &options) {
-                let all = [Some(&data.train), data.test.as_ref()];
-                all.into_iter().flatten().for_each(look);
-            }
-        }
+        let all = [LoadOptions::default(), held_out].map(|options| {
+            let data = open(spec, &options).ok()?;
+            [Some(&data.train), data.test.as_ref()].into_iter().flatten().for_each(look);
+            Some(())
+        });
         let _ = check(spec, &|_, _| {}).map(|report| report.is_whole());
-    });
+        all[0].and(all[1])
+    })
 }
 
 /// Every picture has as many bytes as it should, and every label a class.
@@ -65,7 +62,7 @@ fn packed_set(spec: &str) -> Vec<u8> {
     std::fs::read(to).expect("it is there")
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     vec![
         packed(&["."]),
         packed(&["train", "test"]),

@@ -3,15 +3,12 @@
 use anchorhood_data::fuzzing;
 
 use super::fixture;
-use crate::{Target, repair};
 
-pub const TARGET: Target = Target { name: "pickle", read, repair: repair::nothing, seeds };
-
-fn read(bytes: &[u8]) {
-    let _something = fuzzing::pickle(bytes);
+pub fn read(bytes: &[u8]) -> Option<()> {
+    fuzzing::pickle(bytes).then_some(())
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     vec![
         fixture!("data/tests/fixtures/cifar-10-batches-py/batches.meta"),
         fixture!("data/tests/fixtures/cifar-10-batches-py/test_batch"),

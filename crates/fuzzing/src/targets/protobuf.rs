@@ -2,10 +2,6 @@
 
 use anchorhood_files::protobuf::Message;
 
-use crate::{Target, repair};
-
-pub const TARGET: Target = Target { name: "protobuf", read, repair: repair::nothing, seeds };
-
 anchorhood_files::protobuf! {
     struct Part {
         a: i32 = 1,
@@ -27,16 +23,15 @@ anchorhood_files::protobuf! {
 }
 
 /// What was read is written, and read again it is written the same.
-fn read(bytes: &[u8]) {
-    let Some(whole) = Whole::decode(bytes) else {
-        return;
-    };
+pub fn read(bytes: &[u8]) -> Option<()> {
+    let whole = Whole::decode(bytes)?;
     let written = whole.encode();
     let again = Whole::decode(&written).expect("what was written is read");
     assert_eq!(again.encode(), written);
+    Some(())
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     let part = Part { a: 150, b: 0.5 };
     let whole = Whole {
         number: -2,

@@ -6,14 +6,10 @@ use std::path::{Path, PathBuf};
 use anchorhood_files::{AtomicFile, FileSystem, Forgetful, Kind};
 use anchorhood_search::undo;
 
-use crate::{Target, repair};
-
-pub const TARGET: Target = Target { name: "undo", read, repair: repair::nothing, seeds };
-
 const PICTURES: [&str; 3] = ["/aside/a.png", "/aside/b/c.png", "/pictures/d.png"];
 
 /// Whatever the record says, every picture is still there, somewhere, whole.
-fn read(bytes: &[u8]) {
+pub fn read(bytes: &[u8]) -> Option<()> {
     let disk = Forgetful::new();
     for folder in ["/aside/b", "/pictures"] {
         disk.create_folders(Path::new(folder)).expect("an empty disk");
@@ -24,13 +20,14 @@ fn read(bytes: &[u8]) {
     }
     let record = Path::new("/aside/undo.jsonl");
     AtomicFile::write_on(&disk, record, bytes).expect("an empty disk");
-    let _ = undo(&disk, record, None, true);
+    let undone = undo(&disk, record, None, true);
     let mut left = vec![];
     files(&disk, Path::new("/"), &mut left);
     for picture in PICTURES {
         let is_it = |file: &PathBuf| disk.read(file).is_ok_and(|b| b == picture.as_bytes());
         assert!(left.iter().any(is_it), "{picture} is gone");
     }
+    undone.ok().map(|_| ())
 }
 
 fn files(disk: &Forgetful, folder: &Path, found: &mut Vec<PathBuf>) {
@@ -42,7 +39,7 @@ fn files(disk: &Forgetful, folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+pub fn seeds() -> Vec<Vec<u8>> {
     let files = [
         "{\"from\":\"/pictures/a.png\",\"to\":\"a.png\"}\n{\"from\":\"/pictures/new/c.png\",\"to\":\"b/c.png\"}\n",
         "{\"from\":\"/pictures/d.png\",\"to\":\"a.png\"}\n{\"from\":\"/x\\\\xff.png\",\"to\":\"undo.jsonl\"}\n",

@@ -7,7 +7,7 @@
 use anchorhood_engine::{
     Cpu, Device, Input, Loss, NetworkOptions, Positives, SimdLevel, SoftmaxLoss, Tensors,
 };
-use anchorhood_models::resnet18;
+use anchorhood_models::Architecture;
 use safetensors::SafeTensors;
 
 const FILE: &[u8] = include_bytes!("../golden/trajectory.safetensors");
@@ -42,7 +42,7 @@ fn losses_of(device: &Device, count: usize) -> Vec<f32> {
     let pictures = bytes("pictures");
     let one = pictures.len() / neighbours.len();
 
-    let graph = resnet18(16, 4, FEATURES).unwrap();
+    let graph = Architecture::ResNet18.graph(16, 4, FEATURES).unwrap();
     let mut net = device.network(&graph, &NetworkOptions::new(batch)).unwrap();
     net.initialise(0).unwrap();
     for (i, p) in graph.parameters().iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Tests from outside, together in one program, since each program is linked anew.
 
+mod collectives;
 mod common;
-mod mpi;
+mod long;
 mod processes;
 mod tcp;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anchorhood_ranks::{Launch, Processes, Reduce, join};
+use anchorhood_testing::only;
 
 /// What the processes are to do.
 const TASK: &str = "ANCHORHOOD_TEST_TASK";
@@ -16,13 +17,7 @@ const TASK: &str = "ANCHORHOOD_TEST_TASK";
 fn command(test: &'static str, task: &'static str) -> impl Fn() -> Command {
     move || {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([
-            &format!("processes::{test}"),
-            "--exact",
-            "--nocapture",
-            "--test-threads",
-            "1",
-        ]);
+        command.args(only(&format!("processes::{test}")));
         command.env(TASK, task);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command

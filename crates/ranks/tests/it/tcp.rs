@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anchorhood_ranks::{Launch, RanksError, Reduce, Secret, open_tcp};
+use anchorhood_testing::only;
 
 use crate::common::{Joined, free_place, launch, with_launches};
 
@@ -163,7 +164,7 @@ fn different_calls_are_noticed() {
 /// This test's own binary as one of several processes.
 fn process(test: &str, rank: usize, ranks: usize, place: &(String, u16)) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([&format!("tcp::{test}"), "--exact", "--nocapture", "--test-threads", "1"]);
+    command.args(only(&format!("tcp::{test}")));
     command.env("RANK", rank.to_string());
     command.env("WORLD_SIZE", ranks.to_string());
     command.env("MASTER_ADDR", &place.0);

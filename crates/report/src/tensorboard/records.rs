@@ -49,11 +49,8 @@ impl Record {
     }
 
     /// Figures of a step.
-    pub fn figures(wall_time: f64, step: i64, figures: &[(impl AsRef<str>, f32)]) -> Self {
-        let value = |(tag, v): &(_, f32)| Value {
-            tag: AsRef::<str>::as_ref(tag).into(),
-            simple_value: Some(*v),
-        };
+    pub fn figures(wall_time: f64, step: i64, figures: &[(String, f32)]) -> Self {
+        let value = |(tag, v): &(String, f32)| Value { tag: tag.clone(), simple_value: Some(*v) };
         Record {
             wall_time,
             step,

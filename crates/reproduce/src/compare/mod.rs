@@ -22,7 +22,8 @@ use anchorhood_train::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::lab::{open_told, same_settings};
+use crate::lab::same_settings;
+use crate::open::Open;
 use crate::{ReproduceError, Told, record};
 pub use standings::{Contestant, Standings};
 
@@ -61,9 +62,6 @@ struct Begun {
     allowance: Allowance,
 }
 
-/// Pictures, and what they were opened with.
-type Opened = (String, LoadOptions, Arc<Dataset>);
-
 impl Comparison {
     /// Trains what is missing and puts all of it side by side. `tell` hears what happens; setting
     /// `stop` ends it soon, saved.
@@ -74,7 +72,7 @@ impl Comparison {
         stop: &AtomicBool,
     ) -> Result<Standings, ReproduceError> {
         self.begin()?;
-        let (mut open, mut contestants) = (None, vec![]);
+        let (mut open, mut contestants) = (Open::default(), vec![]);
         for config in &self.configs {
             let name = name_of(config);
             tell(Told::Training(&name));
@@ -83,7 +81,7 @@ impl Comparison {
                 Some(contestant) => contestant,
                 None if stop.load(Ordering::Relaxed) => return Err(ReproduceError::Stopped),
                 None => {
-                    let data = opened(&mut open, config, self.pictures(config)?, tell)?;
+                    let data = labelled(&mut open, config, self.pictures(config)?, tell)?;
                     self.train(&name, config, device, &data, tell, stop)?;
                     self.finished(&name, config)?.ok_or(ReproduceError::Stopped)?
                 }
@@ -252,27 +250,18 @@ fn name_of(config: &RunConfig) -> String {
     }
 }
 
-/// The pictures of a configuration, which must have labels; those before are closed if they are
-/// others.
-fn opened(
-    open: &mut Option<Opened>,
+/// The pictures of a configuration, which must have labels.
+fn labelled(
+    open: &mut Open,
     config: &RunConfig,
     options: LoadOptions,
     tell: &mut (dyn FnMut(Told) + Send),
 ) -> Result<Arc<Dataset>, ReproduceError> {
-    let place = config.data.place();
-    if let Some((at, with, data)) = open
-        && (&*at, &*with) == (&place, &options)
-    {
-        return Ok(data.clone());
-    }
-    *open = None; // its memory first
-    let data = Arc::new(open_told(&place, &options, tell)?);
+    let data = open.data(&config.data.place(), options, tell)?;
     let tested = data.test.as_ref().and_then(|test| test.labels.as_ref());
     if tested.is_none() || data.train.labels.is_none() {
         let data = data.name.clone();
         return Err(TrainError::NoLabels { data }.into());
     }
-    *open = Some((place, options, data.clone()));
     Ok(data)
 }

@@ -5,15 +5,13 @@ use std::fmt;
 use std::path::Path;
 
 use anchorhood_evaluate::Spread;
-use anchorhood_report::{
-    RunLine, Summary, accuracy_over_seconds, aligned, comparison_svg, duration, grouped,
-};
-use anchorhood_train::{Accuracy, Event, RunConfig, Subject};
+use anchorhood_report::{Summary, accuracy_over_seconds, aligned, duration, grouped, markdown};
+use anchorhood_train::{Accuracy, Event, RunConfig};
 use serde::Serialize;
 
 use super::Allowance;
 use crate::experiment::distinct;
-use crate::{ReproduceError, record};
+use crate::{ReproduceError, plot, record};
 
 /// A run of a method, with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,13 +55,7 @@ impl Contestant {
     pub(super) fn of(run: &str, config: &RunConfig, events: &[Event]) -> Option<Contestant> {
         let summary = Summary::of(events);
         let (started, ended) = (summary.started?, summary.ended?);
-        let floor = |subject| {
-            let of = |e: &Event| match e {
-                Event::Evaluated(e) if e.subject == subject => Some(e.accuracy),
-                _ => None,
-            };
-            events.iter().find_map(of)
-        };
+        let floor = |name| Some(summary.floors.iter().find(|f| f.name == name)?.accuracy);
         Some(Contestant {
             run: run.into(),
             method: config.method.name.to_string(),
@@ -77,8 +69,8 @@ impl Contestant {
             view_epochs: config.view_epochs(),
             seconds: ended.seconds,
             last: ended.last?,
-            raw_pixels: floor(Subject::RawPixels)?,
-            untrained: floor(Subject::Untrained)?,
+            raw_pixels: floor("raw pixels")?,
+            untrained: floor("untrained")?,
             validation: started.validation,
             curve: accuracy_over_seconds(events),
         })
@@ -134,12 +126,7 @@ impl Standings {
     /// The whole document.
     pub fn markdown(&self) -> String {
         let mut text = format!("# Methods compared, {} for each\n\n", self.allowance);
-        for (i, row) in self.rows().iter().enumerate() {
-            text.push_str(&format!("| {} |\n", row.join(" | ")));
-            if i == 0 {
-                text.push_str(&format!("|---|{}\n", "---:|".repeat(row.len() - 1)));
-            }
-        }
+        text.push_str(&markdown(&self.rows()));
         text.push_str("\n![kNN over seconds](comparison.svg)\n\n");
         for line in self.evidence() {
             text.push_str(&format!("- {line}\n"));
@@ -148,7 +135,7 @@ impl Standings {
     }
 
     /// The header, a row for each method, and raw pixels last.
-    pub(super) fn rows(&self) -> Vec<Vec<String>> {
+    fn rows(&self) -> Vec<Vec<String>> {
         let header = [
             "method",
             "epochs",
@@ -170,28 +157,12 @@ impl Standings {
     }
 
     /// The share that raw pixels reach, over all seeds.
-    pub(super) fn raw_pixels(&self) -> Option<f64> {
+    pub(crate) fn raw_pixels(&self) -> Option<f64> {
         mean(self.runs.iter().map(|run| run.raw_pixels.top1))
     }
 
-    /// kNN over seconds as SVG; see [`comparison_svg`].
-    pub(super) fn svg(&self) -> Result<String, ReproduceError> {
-        let mut named = vec![];
-        let line = |run: &Contestant| {
-            let colour = self.methods.iter().position(|m| m.method == run.method);
-            let colour = colour.unwrap_or(0);
-            let first = !named.contains(&colour);
-            named.push(colour);
-            let name = |m: &MethodLine| format!("{} {:.1}", m.method, 100.0 * m.top1);
-            let name = self.methods.get(colour).filter(|_| first).map(name);
-            RunLine { name: name.unwrap_or_default(), colour, points: run.curve.clone() }
-        };
-        let lines: Vec<RunLine> = self.runs.iter().map(line).collect();
-        Ok(comparison_svg(&lines, self.raw_pixels())?)
-    }
-
     /// What the figures stand on.
-    pub(super) fn evidence(&self) -> Vec<String> {
+    fn evidence(&self) -> Vec<String> {
         let said = |run: &Contestant| {
             format!(
                 "{}: {} pictures, {}; kNN with k = {}, τ = {} on {} {} pictures; version {}; {}",
@@ -223,7 +194,7 @@ impl Standings {
         let file = |ending: &str| folder.join(format!("comparison.{ending}"));
         record::write(&file("json"), self)?;
         record::write_bytes(&file("md"), self.markdown().as_bytes())?;
-        record::write_bytes(&file("svg"), self.svg()?.as_bytes())
+        record::write_bytes(&file("svg"), plot::seconds(self)?.as_bytes())
     }
 }
 
@@ -318,8 +289,12 @@ raw pixels       –            –        –         20.0%                – 
         assert!(text.contains("# Methods compared, 1 minute for each"));
         assert!(text.contains("| byol | 10 | 20 | 61.0 | 60.0% ± 0.0 | +40.0 | +50.0 |"));
         assert!(text.contains("4 runs, 4 min 04 s in all"));
-        let svg = standings.svg().unwrap();
-        assert_eq!(svg.matches("and 70.0").count(), 1, "one name for both seeds");
+        let svg = plot::seconds(&standings).unwrap();
+        for (name, lines) in
+            [("and 70.0", 1), ("byol 60.0", 1), ("raw pixels 20.0", 1), ("<circle", 8)]
+        {
+            assert_eq!(svg.matches(name).count(), lines, "{name}: one for all seeds");
+        }
     }
 
     #[test]
@@ -327,6 +302,8 @@ raw pixels       –            –        –         20.0%                – 
         let standings = Standings::of(Allowance::ViewEpochs(7), vec![run("and", 0, 0.5)]);
         assert_eq!(standings.methods[0].std, None);
         assert!(standings.table().contains("50.0%  ") && !standings.table().contains('±'));
-        assert_eq!(Standings::of(Allowance::ViewEpochs(7), vec![]).methods, []);
+        let none = Standings::of(Allowance::ViewEpochs(7), vec![]);
+        assert_eq!(none.methods, []);
+        plot::seconds(&none).unwrap();
     }
 }

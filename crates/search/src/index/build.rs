@@ -3,13 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use anchorhood_data::LabelChoice;
 use anchorhood_engine::Device;
-use anchorhood_files::Disk;
 
 use super::PictureIndex;
-use crate::model::BATCH;
-use crate::{FolderJob, FolderOutcome, Journal, Model, SearchError};
+use crate::{FolderJob, FolderOutcome, Model, SearchError};
 
 impl PictureIndex {
     /// Embeds every picture of a folder and saves the index at `path`. One that is there already is
@@ -27,26 +24,9 @@ impl PictureIndex {
     ) -> Result<PictureIndex, SearchError> {
         let path = path.as_ref();
         let folders = [folder.as_ref().to_path_buf()];
-        let job = FolderJob {
-            model,
-            folders: &folders,
-            known: None,
-            watched: false,
-            labels: LabelChoice::Auto,
-            journal: Journal::place(path),
-            layer: None,
-            batch: BATCH,
-            thumbnail: None,
-            content_sums: true,
-            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
-            restart: false,
-            shard: None,
-            disk: Disk::shared(),
-        };
-        let there = PictureIndex::load(path).ok();
-        let known = there.filter(|index| index.cannot_take_up(&job).is_none());
-        let job =
-            FolderJob { known: known.as_ref().filter(|index| index.vectors().is_ok()), ..job };
+        let job = FolderJob::new(model, &folders, path);
+        let known = PictureIndex::to_bring_up_to_date(path, &job).ok();
+        let job = FolderJob { known: known.as_ref(), ..job };
         let never = AtomicBool::new(false);
         match job.run(device, &mut |_| {}, &never)? {
             FolderOutcome::Finished(done) => Ok(done.save(path, &job, device, false)?.0),

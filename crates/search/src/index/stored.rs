@@ -143,13 +143,12 @@ impl Mapped {
 fn check_lengths(values: &[f32], dim: usize, first: usize, path: &Path) -> Result<(), SearchError> {
     match first_not_unit(values, dim) {
         None => Ok(()),
-        Some((i, length)) => Err(SearchError::DamagedIndex {
-            path: path.into(),
-            reason: format!(
-                "the vector of its picture {} has the length {length:?}, not 1",
-                first + i
-            ),
-        }),
+        Some((i, length)) => {
+            let picture = first + i;
+            let reason =
+                format!("the vector of its picture {picture} has the length {length:?}, not 1");
+            Err(SearchError::damaged_index(path)(reason))
+        }
     }
 }
 

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use anchorhood_data::Picture;
+use anchorhood_data::{PREPROCESSING, Picture};
+use anchorhood_train::InputForm;
 
 use super::{IndexParts, PictureIndex, Thumbnails, extend_unit};
-use crate::folders::place;
 use crate::stream::content_sum;
 use crate::{FolderJob, FolderVectors, SearchError};
 
@@ -32,6 +32,14 @@ impl Changes {
 }
 
 impl PictureIndex {
+    /// The index at `path`, whole, where a job can bring it up to date; else why it cannot: a clause.
+    pub fn to_bring_up_to_date(path: &Path, job: &FolderJob) -> Result<PictureIndex, String> {
+        let index = PictureIndex::load(path);
+        let index = index.and_then(|index| index.vectors().map(|_| ()).map(|()| index));
+        let index = index.map_err(|e| format!("cannot be brought up to date ({e})"))?;
+        index.cannot_take_up(job).map_or(Ok(index), Err)
+    }
+
     /// Why a job cannot bring it up to date: a clause. None where it can: the job has the model,
     /// the layer and the thumbnails of the index, and its folders, perhaps with more.
     pub fn cannot_take_up(&self, job: &FolderJob) -> Option<String> {
@@ -51,7 +59,7 @@ impl PictureIndex {
             });
         }
         let asked = |path: &Path| job.folders.iter().any(|f| same_folder(f, path));
-        let missing = parts.folders().into_iter().find(|f| !asked(&f.path));
+        let missing = parts.folders.iter().find(|f| !asked(&f.path));
         missing.map(|f| format!("it is of another folder, {}", f.path.display()))
     }
 
@@ -66,14 +74,12 @@ impl PictureIndex {
         let Some(stamps) = &self.parts.stamps else {
             return HashMap::new();
         };
-        let folders = self.parts.folders();
         let row = |number: usize| Row {
             number,
             stamp: stamps[number],
             content_sum: self.content_sum(number),
         };
-        let path = |number| place(&folders, self.name(number)).1;
-        (0..self.len()).map(|i| (path(i), row(i))).collect()
+        (0..self.len()).map(|i| (self.picture(i), row(i))).collect()
     }
 
     /// 0 where it is unknown.
@@ -81,14 +87,13 @@ impl PictureIndex {
         let sums = self.parts.content_sums.as_ref();
         sums.map_or(0, |sums| sums[row])
     }
+}
 
-    /// The index of what a job found, to be saved at `path`: of each file its row of the index of
-    /// before, or else what the journal holds of it; what could not be read is left out.
-    pub(crate) fn collect(
-        path: &Path,
-        job: &FolderJob,
-        found: &mut FolderVectors,
-    ) -> Result<PictureIndex, SearchError> {
+impl FolderVectors {
+    /// The index of what `job` found, to be kept at `path`; it is not written yet. Of each file it has
+    /// its row of the index of before, or else what the journal holds of it; what could not be read
+    /// is left out.
+    pub fn index(&mut self, path: &Path, job: &FolderJob) -> Result<PictureIndex, SearchError> {
         let model_path = match job.model.path() == Path::new(crate::Model::BASE) {
             true => job.model.path().into(),
             false => absolute(job.model.path())?,
@@ -97,35 +102,31 @@ impl PictureIndex {
             model: job.model.fingerprint().into(),
             model_path: Some(model_path.display().to_string()),
             layer: job.layer.map(str::to_owned),
-            preprocessing: Some(*job.model.input()),
-            dim: found.dim,
+            preprocessing: Some(InputForm { version: PREPROCESSING, ..*job.model.input() }),
+            dim: self.dim,
+            folders: self.folders.clone(),
             ..IndexParts::default()
         };
-        match &found.folders[..] {
-            [one] => parts.folder = one.path.clone(),
-            several => parts.folders = several.to_vec(),
-        }
         let mut rows = Rows::default();
-        for (file, stamp, kept) in found.each() {
+        for ((file, stamp), kept) in self.files.iter().zip(&self.stamps).zip(&self.kept) {
             let added = match (kept, job.known) {
-                (Some(row), Some(known)) => rows.keep(known, row)?,
-                _ => rows.take(found.journal.read(&file.name)?),
+                (Some(row), Some(known)) => rows.keep(known, *row)?,
+                _ => rows.take(self.journal.read(&file.name)?),
             };
             if added {
                 parts.names.push(file.name.clone());
                 parts.classes.push(file.class.clone());
-                rows.stamps.push(stamp);
+                rows.stamps.push(*stamp);
             }
         }
         if let (true, Some((first, why))) = (parts.names.is_empty(), rows.failed) {
             return Err(SearchError::NothingReadable {
                 folder: job.folders.first().cloned().unwrap_or_default(),
-                count: found.files.len(),
+                count: self.files.len(),
                 first,
                 why,
             });
         }
-        parts.rows = Some([0, parts.names.len() as u64]);
         parts.vectors = rows.vectors.into();
         parts.stamps = Some(rows.stamps);
         let any = rows.content_sums.iter().any(|sum| *sum != 0);

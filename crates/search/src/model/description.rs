@@ -77,10 +77,7 @@ impl Description {
     /// Whether each tensor is named once: to be asked before any is copied.
     pub(super) fn check_order(&self) -> Result<(), String> {
         let names: BTreeSet<&String> = self.order.iter().collect();
-        match names.len() == self.order.len() {
-            true => Ok(()),
-            false => Err("it names a tensor twice".into()),
-        }
+        if names.len() == self.order.len() { Ok(()) } else { Err("it names a tensor twice".into()) }
     }
 
     /// The model with these numbers, which must be those that were described.

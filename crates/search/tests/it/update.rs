@@ -7,10 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use anchorhood_data::LabelChoice;
 use anchorhood_engine::Device;
-use anchorhood_files::Disk;
 use anchorhood_search::fuzzing::small_model;
 use anchorhood_search::{
-    Changes, FolderEvent, FolderJob, FolderOutcome, IndexParts, Journal, Model, PictureIndex,
+    Changes, FolderEvent, FolderJob, FolderOutcome, Journal, Model, PictureIndex, SearchError,
 };
 
 struct Lab {
@@ -35,6 +34,12 @@ impl Lab {
         image::RgbImage::from_fn(9, 8, pixel).save(path).unwrap();
     }
 
+    fn touch(&self, name: &str) {
+        let later = SystemTime::now() + Duration::from_secs(5);
+        let file = std::fs::File::options().write(true).open(self.path(name));
+        file.unwrap().set_modified(later).unwrap();
+    }
+
     /// Makes an index of folders, or brings it up to date; tells what was embedded.
     fn index(
         &self,
@@ -46,20 +51,12 @@ impl Lab {
         let path = self.path(name);
         let known = path.exists().then(|| PictureIndex::load(&path).unwrap());
         let job = FolderJob {
-            model: &self.model,
-            folders: &folders,
             labels: LabelChoice::None,
             known: known.as_ref(),
-            journal: Journal::place(&path),
-            layer: None,
             batch: 4,
             thumbnail,
             threads: 1,
-            content_sums: true,
-            restart: false,
-            shard: None,
-            watched: false,
-            disk: Disk::shared(),
+            ..FolderJob::new(&self.model, &folders, &path)
         };
         let refused = known.as_ref().and_then(|index| index.cannot_take_up(&job));
         assert_eq!(refused, None);
@@ -80,10 +77,6 @@ impl Lab {
     }
 }
 
-fn parts(index: &PictureIndex) -> &IndexParts {
-    index.parts()
-}
-
 #[test]
 fn only_what_is_new_is_embedded_and_the_result_is_as_if_made_anew() {
     let lab = Lab::new();
@@ -93,9 +86,7 @@ fn only_what_is_new_is_embedded_and_the_result_is_as_if_made_anew() {
     let (_, changes, embedded) = lab.index("x.index", &["p"], Some(16));
     assert_eq!((changes.added, embedded.len()), (4, 4));
     lab.picture("p/b.png", 200);
-    let later = SystemTime::now() + Duration::from_secs(5);
-    let changed = std::fs::File::options().write(true).open(lab.path("p/b.png"));
-    changed.unwrap().set_modified(later).unwrap();
+    lab.touch("p/b.png");
     lab.picture("p/new.png", 77);
     std::fs::remove_file(lab.path("p/c.png")).unwrap();
     std::fs::write(lab.path("p/broken.png"), "no picture").unwrap();
@@ -104,7 +95,7 @@ fn only_what_is_new_is_embedded_and_the_result_is_as_if_made_anew() {
     assert_eq!(changes, expected);
     assert_eq!(embedded, ["b.png", "broken.png", "new.png"]);
     let (anew, ..) = lab.index("y.index", &["p"], Some(16));
-    assert_eq!(parts(&index), parts(&anew));
+    assert_eq!(index.parts(), anew.parts());
     assert_eq!(index.thumbnail_side(), Some(16));
     // Nothing happened since.
     let (_, changes, _) = lab.index("x.index", &["p"], None);
@@ -119,21 +110,15 @@ fn what_was_only_written_again_is_not_embedded_again() {
         lab.picture(name, 40);
     }
     let (before, ..) = lab.index("x.index", &["p"], None);
-    let touch = |name: &str| {
-        let later = SystemTime::now() + Duration::from_secs(5);
-        let file = std::fs::File::options().write(true).open(lab.path(name));
-        file.unwrap().set_modified(later).unwrap();
-    };
     lab.picture("p/b.png", 41);
-    for name in ["p/a.png", "p/b.png"] {
-        touch(name);
-    }
+    lab.touch("p/a.png");
+    lab.touch("p/b.png");
     let (index, changes, embedded) = lab.index("x.index", &["p"], None);
     assert_eq!((changes.kept, changes.changed), (1, 1));
     assert_eq!(embedded, ["b.png"]);
-    assert_ne!(parts(&index).stamps, parts(&before).stamps);
+    assert_ne!(index.parts().stamps, before.parts().stamps);
     // Touched alone, its stamp is taken down; then there is nothing to do.
-    touch("p/a.png");
+    lab.touch("p/a.png");
     let (_, changes, embedded) = lab.index("x.index", &["p"], None);
     assert!(changes.none() && embedded.is_empty(), "{changes:?}");
     let written = || std::fs::read(lab.path("x.index")).unwrap();
@@ -152,7 +137,7 @@ fn a_folder_more_is_added_and_a_moved_one_is_found() {
     let (mut index, changes, embedded) = lab.index("x.index", &["p", "q"], None);
     assert_eq!((changes.added, changes.kept, changes.removed), (2, 1, 0));
     assert_eq!(embedded, ["q/a.png", "q/in/b.png"]);
-    assert_eq!(parts(&index).names, ["p/a.png", "q/a.png", "q/in/b.png"]);
+    assert_eq!(index.parts().names, ["p/a.png", "q/a.png", "q/in/b.png"]);
     for i in 0..3 {
         assert!(index.picture(i).is_file(), "{}", index.name(i));
     }
@@ -169,6 +154,25 @@ fn a_folder_more_is_added_and_a_moved_one_is_found() {
     assert_eq!(index.picture(0), now.join("a.png"));
 }
 
+/// Vectors of images that were decoded in another way are never mixed with those of today.
+#[test]
+fn an_index_of_another_preprocessing_is_refused_and_made_again() {
+    let lab = Lab::new();
+    ["a", "b"].into_iter().zip([10, 200]).for_each(|(f, v)| lab.picture(&format!("p/{f}.png"), v));
+    let (index, ..) = lab.index("x.index", &["p"], None);
+    assert!(!index.is_outdated() && index.check_model(&lab.model).is_ok());
+    let mut parts = index.parts().clone();
+    parts.preprocessing.as_mut().unwrap().version = 1;
+    let old = PictureIndex::from_parts(index.path(), parts).unwrap();
+    old.save().unwrap();
+    let refused = old.check_model(&lab.model).unwrap_err();
+    assert!(refused.is_usage());
+    assert!(matches!(refused, SearchError::Outdated { version: 1, .. }), "{refused}");
+    let (renewed, changes, embedded) = lab.index("x.index", &["p"], None);
+    assert_eq!((changes.changed, changes.kept, embedded.len()), (2, 0, 2));
+    assert!(renewed == index, "what is made again is what a new index has");
+}
+
 #[test]
 fn what_cannot_be_brought_up_to_date_says_why() {
     let lab = Lab::new();
@@ -177,22 +181,8 @@ fn what_cannot_be_brought_up_to_date_says_why() {
     let (index, ..) = lab.index("x.index", &["p"], None);
     let why = |layer, thumbnail, folder: &str| {
         let folders = [lab.path(folder)];
-        let job = FolderJob {
-            model: &lab.model,
-            folders: &folders,
-            labels: LabelChoice::None,
-            known: None,
-            journal: PathBuf::new(),
-            layer,
-            batch: 4,
-            thumbnail,
-            threads: 1,
-            content_sums: true,
-            restart: false,
-            shard: None,
-            watched: false,
-            disk: Disk::shared(),
-        };
+        let new = FolderJob::new(&lab.model, &folders, Path::new(""));
+        let job = FolderJob { layer, thumbnail, ..new };
         index.cannot_take_up(&job).unwrap_or_default()
     };
     assert_eq!(why(None, None, "p"), "");

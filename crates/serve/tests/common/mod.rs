@@ -1,8 +1,32 @@
 //! A server that runs for as long as somebody visits it.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
-use anchorhood_serve::{Server, Stop};
+use anchorhood_search::{IndexParts, IndexedFolder, PictureIndex};
+use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
+
+/// Images of a folder with their vectors, and labels where there are as many.
+pub fn catalog(
+    folder: &Path,
+    names: Vec<String>,
+    labels: Vec<String>,
+    vectors: Vec<f32>,
+) -> Catalog {
+    let n = names.len();
+    let mut classes: Vec<_> = labels.into_iter().map(Some).collect();
+    classes.resize(n, None);
+    let parts = IndexParts {
+        folders: vec![IndexedFolder::alone(folder)],
+        names,
+        classes,
+        dim: vectors.len() / n,
+        vectors: vectors.into(),
+        ..IndexParts::default()
+    };
+    let index = PictureIndex::from_parts(Path::new("test.index"), parts).unwrap();
+    Catalog::of_index("test".into(), index, None).unwrap()
+}
 
 /// It is told to stop also when the visit fails.
 struct Leaving(Stop);
@@ -13,14 +37,32 @@ impl Drop for Leaving {
     }
 }
 
+/// What stands in for a model: vectors of squares of so many pixels a side.
+pub type StandIn = (usize, fn(&[u8]) -> Vec<f32>);
+
 /// Serves while `visit` lasts.
-pub fn visited(server: Server, stop: Stop, visit: impl FnOnce(SocketAddr)) {
+pub fn visited<T>(
+    options: ServeOptions,
+    catalog: Catalog,
+    run: Option<&Path>,
+    model: Option<StandIn>,
+    visit: impl FnOnce(SocketAddr) -> T,
+) -> T {
+    let options = ServeOptions { port: 0, ..options };
+    let (asker, queue) = model.map(|(side, _)| inference_queue(side)).unzip();
+    let (stop, run) = (Stop::default(), run.map(Path::to_path_buf));
+    let server = Server::bind(&options, catalog, vec![], run, asker, stop.clone()).unwrap();
     let address = server.address();
     std::thread::scope(|threads| {
+        if let Some((queue, (_, embed))) = queue.zip(model) {
+            let answer = move |squares: &[u8]| Ok(embed(squares));
+            threads.spawn(move || queue.answer(4, answer, |_| Err("there is no run".into())));
+        }
         let serving = threads.spawn(|| server.run());
         let leaving = Leaving(stop);
-        visit(address);
+        let seen = visit(address);
         drop(leaving);
         serving.join().unwrap().unwrap();
-    });
+        seen
+    })
 }

@@ -3,6 +3,7 @@
 use twox_hash::XxHash3_128;
 
 use super::{InputForm, Tensor};
+use crate::config::Value;
 use crate::{ColoursChoice, NetworkConfig, StemChoice};
 
 /// The fingerprint of a network with these weights (and running statistics, in the network's
@@ -19,7 +20,7 @@ pub fn fingerprint(network: &NetworkConfig, input: &InputForm, weights: &[Tensor
         hasher.write(network.stem.name().as_bytes());
     }
     if network.colours != ColoursChoice::Rgb {
-        hasher.write(network.colours.name().as_bytes());
+        hasher.write(network.colours.text().as_bytes());
     }
     if input.version > 1 {
         // The first adds nothing.

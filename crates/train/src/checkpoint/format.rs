@@ -108,9 +108,10 @@ fn network_tensors<'a>(
 }
 
 fn state_tensor(tensor: &StateTensor, pictures: usize) -> NamedTensor<'_> {
-    let name = match tensor.name.starts_with(MEMORY) {
-        true => tensor.name.clone(),
-        false => format!("{METHOD}{}", tensor.name),
+    let name = if tensor.name.starts_with(MEMORY) {
+        tensor.name.clone()
+    } else {
+        format!("{METHOD}{}", tensor.name)
     };
     let (dtype, data) = match &tensor.values {
         Values::F32(values) => (Dtype::F32, bytes(values)),
@@ -221,9 +222,10 @@ pub(super) fn decode(file: &OpenContainer, wanted: Option<RowsOf>) -> Result<Che
 /// The fields of a file that is a checkpoint.
 fn fields_of(file: &OpenContainer) -> Result<Fields<'_>, String> {
     let fields = Fields(file.metadata());
-    match fields.text("format")? == FORMAT {
-        true => Ok(fields),
-        false => Err("it is of another program".into()),
+    if fields.text("format")? == FORMAT {
+        Ok(fields)
+    } else {
+        Err("it is of another program".into())
     }
 }
 
@@ -327,14 +329,12 @@ fn state(
 ) -> Result<StateDict, String> {
     let mut state = StateDict::default();
     for name in file.names() {
-        let kept = match name.starts_with(MEMORY) {
-            true => Some(name),
-            false => name.strip_prefix(METHOD),
-        };
+        let kept = if name.starts_with(MEMORY) { Some(name) } else { name.strip_prefix(METHOD) };
         if let Some(kept) = kept {
-            let (shape, values) = match is_by_picture(name) {
-                true => some_rows(file, name, pictures, wanted)?,
-                false => any(file, name)?,
+            let (shape, values) = if is_by_picture(name) {
+                some_rows(file, name, pictures, wanted)?
+            } else {
+                any(file, name)?
             };
             state.push(kept, shape, values);
         }

@@ -91,74 +91,32 @@ pub struct Checkpoint {
 
 /// Why a checkpoint cannot be written, read or used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // of fields: a variant's message says what they are
 pub enum CheckpointError {
     /// The system refused to write it.
     #[error(
         "{}: cannot write the checkpoint: {source}. The one before is kept",
         .path.display()
     )]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// The system refused to read it.
     #[error("{}: cannot read the checkpoint: {source}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The bytes are no checkpoint, or not a whole one.
     #[error(
         "{}: not a whole checkpoint: {reason}. Use another one of the run (checkpoints/round-0.safetensors …)",
         .path.display()
     )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What was met.
-        reason: String,
-    },
-    /// A number in it is none: no run saves such a checkpoint.
-    #[error(
-        "{}: not a whole checkpoint: {what} holds {value}, which is no number to go on with. Use another one of the run \
-         (checkpoints/round-0.safetensors …)",
-        .path.display()
-    )]
-    NotFinite {
-        /// The file.
-        path: PathBuf,
-        /// Which tensor.
-        what: String,
-        /// What it holds.
-        value: f32,
-    },
+    Damaged { path: PathBuf, reason: String },
     /// Its memory is of other pictures than it is to be judged on.
     #[error(
         "{}: the checkpoint remembers {remembered} pictures, and {data} has {pictures} to train on",
         .path.display()
     )]
-    OtherMemory {
-        /// The file.
-        path: PathBuf,
-        /// Pictures in its memory.
-        remembered: usize,
-        /// The data set.
-        data: String,
-        /// Pictures in it.
-        pictures: usize,
-    },
+    OtherMemory { path: PathBuf, remembered: usize, data: String, pictures: usize },
     /// A checkpoint of something else.
     #[error("{}: {reason}", .path.display())]
-    Mismatch {
-        /// The file.
-        path: PathBuf,
-        /// What it holds and what was wanted.
-        reason: String,
-    },
+    Mismatch { path: PathBuf, reason: String },
     /// The device refused.
     #[error(transparent)]
     Engine(#[from] anchorhood_engine::Error),
@@ -168,14 +126,7 @@ impl CheckpointError {
     /// Whether the file is not what was once written, so that another of the run may serve in its
     /// place.
     pub(crate) fn is_damage(&self) -> bool {
-        match self {
-            CheckpointError::Damaged { .. } | CheckpointError::NotFinite { .. } => true,
-            CheckpointError::Write { .. }
-            | CheckpointError::Read { .. }
-            | CheckpointError::OtherMemory { .. }
-            | CheckpointError::Mismatch { .. }
-            | CheckpointError::Engine(_) => false,
-        }
+        matches!(self, CheckpointError::Damaged { .. })
     }
 }
 
@@ -225,8 +176,10 @@ impl Checkpoint {
         let file = open_file(disk, path)?;
         let checkpoint = format::decode(&file, wanted).map_err(damaged(path))?;
         match checkpoint.not_finite() {
+            // No run saves such a checkpoint.
             Some((what, value)) => {
-                Err(CheckpointError::NotFinite { path: path.into(), what, value })
+                let reason = format!("{what} holds {value}, which is no number to go on with");
+                Err(damaged(path)(reason))
             }
             None => Ok(checkpoint),
         }
@@ -252,24 +205,23 @@ impl Checkpoint {
 
     /// What in it is no finite number, and what it is instead.
     pub(crate) fn not_finite(&self) -> Option<(String, f32)> {
-        let wrong = |values: &[f32]| values.iter().copied().find(|v| !v.is_finite());
-        let weights = self.weights.iter().map(|t| (t.name.clone(), &t.values));
-        let slots = self.slots.iter().flat_map(|slot| {
-            let name = |t: &Tensor| format!("the {} of {}", slot.name, t.name);
-            slot.tensors.iter().map(move |t| (name(t), &t.values))
-        });
-        let heads = self.heads.iter().flat_map(|h| {
-            let name = |t: &Tensor| format!("{}.{}", h.namespace, t.name);
-            let slots = h.slots.iter().flat_map(|slot| &slot.tensors);
-            let tensors = h.weights.iter().chain(slots);
-            tensors.map(move |t| (name(t), &t.values))
+        let own = [("", &self.weights, &self.slots)].into_iter();
+        let heads = self.heads.iter().map(|h| (h.namespace.as_str(), &h.weights, &h.slots));
+        let networks = own.chain(heads).flat_map(|(namespace, weights, slots)| {
+            let dot = if namespace.is_empty() { "" } else { "." };
+            let name = move |t: &Tensor| format!("{namespace}{dot}{}", t.name);
+            let slots = slots.iter().flat_map(move |slot| {
+                let name = move |t: &Tensor| format!("the {} of {}", slot.name, name(t));
+                slot.tensors.iter().map(move |t| (name(t), &t.values))
+            });
+            weights.iter().map(move |t| (name(t), &t.values)).chain(slots)
         });
         let state = self.state.tensors.iter().filter_map(|t| match &t.values {
             Values::F32(values) => Some((format!("the {}", t.name.replace('.', " ")), values)),
             Values::U32(_) | Values::U8(_) => None,
         });
-        let mut all = weights.chain(slots).chain(heads).chain(state);
-        all.find_map(|(name, values)| Some((name, wrong(values)?)))
+        let wrong = |values: &[f32]| values.iter().copied().find(|v| !v.is_finite());
+        networks.chain(state).find_map(|(name, values)| Some((name, wrong(values)?)))
     }
 
     /// How many pictures the run was begun on, as far as it is known.

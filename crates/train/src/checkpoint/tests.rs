@@ -1,8 +1,8 @@
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anchorhood_files::{Container, Failing, Forgetful};
+use anchorhood_files::{Container, Fault, Forgetful};
 use anchorhood_random::{Draws, Stream};
 use tempfile::TempDir;
 
@@ -47,24 +47,39 @@ fn what_was_saved_is_loaded_to_the_bit() {
     assert_eq!(back, checkpoint);
 }
 
-/// They are what the whole file has, or the reason why not; a run of which nothing was discovered
-/// has none.
-#[test]
-fn neighbourhoods_are_read_alone_and_checked() {
+/// Neighbourhoods are what the whole file has, or the reason why not, whichever bit is flipped, of
+/// every so many.
+fn flipped_bits_leave_neighbourhoods(every: usize) {
     let (folder, whole) = (Folder::new(), small());
     let good = folder.encode(&whole);
-    let alone = || Checkpoint::load_neighbourhoods(&folder.path());
-    assert!(whole.neighbourhoods().is_some());
-    assert_eq!(alone().unwrap(), whole.neighbourhoods());
-    for bit in 0..8 * good.len() {
+    for bit in (0..8 * good.len()).step_by(every) {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         fs::write(folder.path(), &bytes).unwrap();
         // What is damaged elsewhere changes nothing.
-        if let Ok(found) = alone() {
+        if let Ok(found) = Checkpoint::load_neighbourhoods(&folder.path()) {
             assert_eq!(found, whole.neighbourhoods(), "bit {bit}");
         }
     }
+}
+
+mod long {
+    #[test]
+    #[ignore = "long: reads a file once for each of its bits"]
+    fn neighbourhoods_are_checked_bit_by_bit() {
+        super::flipped_bits_leave_neighbourhoods(1);
+    }
+}
+
+/// A run of which nothing was discovered has none.
+#[test]
+fn neighbourhoods_are_read_alone_and_checked() {
+    flipped_bits_leave_neighbourhoods(23);
+    let (folder, whole) = (Folder::new(), small());
+    let alone = || Checkpoint::load_neighbourhoods(&folder.path());
+    whole.save(&folder.path()).unwrap();
+    assert!(whole.neighbourhoods().is_some());
+    assert_eq!(alone().unwrap(), whole.neighbourhoods());
     let mut none = small();
     none.state = StateDict::default();
     none.save(&folder.path()).unwrap();
@@ -142,26 +157,27 @@ fn every_flipped_bit_and_every_truncation_is_an_error() {
     assert!(decode(&longer).is_err());
 }
 
-/// Whichever operation of the disk fails, the checkpoint before is there, or the new one, whole.
+/// That a whole one is left is tested where several processes save it.
 #[test]
-fn a_failing_disk_keeps_a_whole_checkpoint() {
-    let folder = Folder::new();
-    let (before, mut after) = (small(), small());
-    after.standing.position.batch += 1;
-    let counting = Failing::once(usize::MAX);
-    before.save_on(&counting, &folder.path()).unwrap();
-    let operations = counting.operations();
-    assert!(operations >= 4, "create, write, sync, rename: {operations}");
-    for n in 0..operations {
-        before.save(&folder.path()).unwrap();
-        let error = after.save_on(&Failing::from(n), &folder.path());
+fn a_failing_disk_is_an_error_of_its_kind() {
+    let (disk, path) = (Forgetful::new(), Path::new("/c.safetensors"));
+    small().save_on(&disk, path).unwrap();
+    for n in 0..4 {
+        let error = small().save_on(&disk.failing(n, Fault::Killed), path);
         assert!(matches!(error, Err(CheckpointError::Write { .. })), "{n}");
-        let kept = Checkpoint::load(&folder.path()).unwrap();
-        let batch = kept.standing.position.batch;
-        assert!(batch == 3 || (batch == 4 && n + 1 == operations), "{n}");
     }
-    let error = Checkpoint::load_from(&Failing::once(0), &folder.path());
+    let error = Checkpoint::load_from(&disk.failing(0, Fault::Once), path);
     assert!(matches!(error, Err(CheckpointError::Read { .. })));
+}
+
+/// What is said of a file that nobody could go on from, though it is whole.
+fn refused(change: impl Fn(&mut Checkpoint)) -> String {
+    let (folder, mut checkpoint) = (Folder::new(), small());
+    change(&mut checkpoint);
+    checkpoint.save(&folder.path()).unwrap();
+    let error = Checkpoint::load(&folder.path()).unwrap_err();
+    assert!(error.is_damage());
+    error.to_string()
 }
 
 #[test]
@@ -179,14 +195,6 @@ fn other_files_are_refused_with_a_reason() {
     let length = (header.len() as u64).to_le_bytes();
     let old = decode(&[&length[..], header].concat()).unwrap_err();
     assert!(matches!(old, CheckpointError::Mismatch { .. }), "{old}");
-    let refused = |change: fn(&mut Checkpoint)| {
-        let mut checkpoint = small();
-        change(&mut checkpoint);
-        checkpoint.save(&folder.path()).unwrap();
-        let error = Checkpoint::load(&folder.path()).unwrap_err();
-        assert!(matches!(error, CheckpointError::Damaged { .. }));
-        error.to_string()
-    };
     let said = refused(|c| c.standing.position.epoch = c.config.training.epochs);
     assert!(said.contains("beyond its own run"), "{said}");
     let said = refused(|c| c.input.std[1] = 0.0);
@@ -239,15 +247,6 @@ fn a_network_cannot_take_the_place_of_something_else() {
 
 #[test]
 fn numbers_that_are_none_are_refused() {
-    let folder = Folder::new();
-    let refused = |change: fn(&mut Checkpoint)| {
-        let mut checkpoint = small();
-        change(&mut checkpoint);
-        checkpoint.save(&folder.path()).unwrap();
-        let error = Checkpoint::load(&folder.path()).unwrap_err();
-        assert!(error.is_damage());
-        error.to_string()
-    };
     let said = refused(|c| c.weights[0].values[0] = f32::INFINITY);
     assert!(said.contains("holds inf"), "{said}");
     let said = refused(|c| c.slots[0].tensors[0].values[0] = f32::NAN);

@@ -5,10 +5,38 @@ use anchorhood_data::{CropsFrom, LabelChoice};
 use anchorhood_discover::{Curriculum, DiscoverBy};
 use anchorhood_methods::ViewStatistics;
 use anchorhood_models::Colours;
-use serde::de::{Deserialize, Deserializer, Error};
-use serde::ser::{Serialize, Serializer};
+use serde::{Deserializer, Serializer};
 
-use super::value::{Kind, Value, by_display, by_serde};
+use super::value::{Kind, Value, by_text};
+
+/// An enum, its values by their names.
+macro_rules! names {
+    ($choice:ty { $($variant:ident = $name:literal,)+ }) => {
+        impl Value for $choice {
+            const KIND: Kind = Kind::Choice(&[$($name),+]);
+            by_text!();
+
+            fn text(&self) -> String {
+                match self {
+                    $(<$choice>::$variant => $name.into(),)+
+                }
+            }
+
+            fn parse(name: &str) -> Result<Self, String> {
+                match name {
+                    $($name => Ok(<$choice>::$variant),)+
+                    _ => Err(format!("{name:?} is none of {}", [$($name),+].join(", "))),
+                }
+            }
+        }
+    };
+}
+
+names! { ViewStatistics { Each = "each", All = "all", } }
+names! { CropsFrom { Picture = "picture", Square = "square", } }
+names! { Curriculum { Linear = "linear", OneOff = "one-off", } }
+names! { DiscoverBy { Auto = "auto", Exact = "exact", Approximate = "approximate", } }
+names! { Colours { Rgb = "rgb", Lightness = "lightness", Split = "split", } }
 
 /// An enum of names.
 macro_rules! choices {
@@ -25,16 +53,7 @@ macro_rules! choices {
 
             /// What the user types.
             pub fn name(self) -> &'static str {
-                match self {
-                    $($choice::$variant => $name,)+
-                }
-            }
-
-            fn named(name: &str) -> Option<Self> {
-                match name {
-                    $($name => Some($choice::$variant),)+
-                    _ => None,
-                }
+                Self::NAMES[self as usize]
             }
         }
 
@@ -48,30 +67,11 @@ macro_rules! choices {
             type Err = String;
 
             fn from_str(name: &str) -> Result<Self, String> {
-                let names = || $choice::NAMES.join(", ");
-                $choice::named(name).ok_or_else(|| format!("{name:?} is none of {}", names()))
+                Value::parse(name)
             }
         }
 
-        impl Serialize for $choice {
-            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_str(self.name())
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $choice {
-            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let name = String::deserialize(from)?;
-                let unknown = || D::Error::unknown_variant(&name, $choice::NAMES);
-                $choice::named(&name).ok_or_else(unknown)
-            }
-        }
-
-        impl Value for $choice {
-            const KIND: Kind = Kind::Choice($choice::NAMES);
-            by_display!();
-            by_serde!();
-        }
+        names! { $choice { $($variant = $name,)+ } }
     )+};
 }
 
@@ -122,22 +122,6 @@ choices! {
         None = "none",
     }
 
-    /// What crops of a folder's pictures are cut from.
-    CropsChoice {
-        /// The whole picture, where it is larger than what the network sees.
-        Picture = "picture",
-        /// Its centre square, shrunk to what the network sees.
-        Square = "square",
-    }
-
-    /// Over which rows batch norm takes its statistics, where a step sees several views.
-    ViewStatisticsChoice {
-        /// Each view's own.
-        Each = "each",
-        /// All views' together.
-        All = "all",
-    }
-
     /// How weights move.
     OptimiserChoice {
         /// Stochastic gradient descent with momentum.
@@ -156,24 +140,6 @@ choices! {
         Cosine = "cosine",
     }
 
-    /// How the share of anchors grows.
-    CurriculumChoice {
-        /// r/R in round r.
-        Linear = "linear",
-        /// All at once, from round 1.
-        OneOff = "one-off",
-    }
-
-    /// How neighbourhoods are looked for.
-    DiscoverChoice {
-        /// Exactly, unless there are very many pictures.
-        Auto = "auto",
-        /// Among all pictures.
-        Exact = "exact",
-        /// In a few clusters of them.
-        Approximate = "approximate",
-    }
-
     /// Which features of the training pictures.
     FeatureSource {
         /// The memory bank as training left it.
@@ -190,16 +156,6 @@ choices! {
         Fast = "fast",
     }
 
-    /// What a network sees of a picture's colours.
-    ColoursChoice {
-        /// Red, green and blue.
-        Rgb = "rgb",
-        /// Lightness alone.
-        Lightness = "lightness",
-        /// Half of the network lightness, the other half colour.
-        Split = "split",
-    }
-
     /// What numbers a GPU computes with; the CPU's are f32.
     #[derive(Default)]
     PrecisionChoice {
@@ -213,59 +169,12 @@ choices! {
     }
 }
 
-impl From<ViewStatisticsChoice> for ViewStatistics {
-    fn from(choice: ViewStatisticsChoice) -> Self {
-        match choice {
-            ViewStatisticsChoice::Each => ViewStatistics::Each,
-            ViewStatisticsChoice::All => ViewStatistics::All,
-        }
-    }
-}
-
-impl From<ColoursChoice> for Colours {
-    fn from(choice: ColoursChoice) -> Self {
-        match choice {
-            ColoursChoice::Rgb => Colours::Rgb,
-            ColoursChoice::Lightness => Colours::Lightness,
-            ColoursChoice::Split => Colours::Split,
-        }
-    }
-}
-
 impl From<LabelsChoice> for LabelChoice {
     fn from(choice: LabelsChoice) -> Self {
         match choice {
             LabelsChoice::Auto => LabelChoice::Auto,
             LabelsChoice::Folders => LabelChoice::Folders,
             LabelsChoice::None => LabelChoice::None,
-        }
-    }
-}
-
-impl From<CropsChoice> for CropsFrom {
-    fn from(choice: CropsChoice) -> Self {
-        match choice {
-            CropsChoice::Picture => CropsFrom::Picture,
-            CropsChoice::Square => CropsFrom::Square,
-        }
-    }
-}
-
-impl From<CurriculumChoice> for Curriculum {
-    fn from(choice: CurriculumChoice) -> Self {
-        match choice {
-            CurriculumChoice::Linear => Curriculum::Linear,
-            CurriculumChoice::OneOff => Curriculum::OneOff,
-        }
-    }
-}
-
-impl From<DiscoverChoice> for DiscoverBy {
-    fn from(choice: DiscoverChoice) -> Self {
-        match choice {
-            DiscoverChoice::Auto => DiscoverBy::Auto,
-            DiscoverChoice::Exact => DiscoverBy::Exact,
-            DiscoverChoice::Approximate => DiscoverBy::Approximate,
         }
     }
 }
@@ -281,8 +190,7 @@ impl From<PrecisionChoice> for anchorhood_engine::Precision {
 }
 
 /// Which device: `auto`, `cpu`, `cuda`, `cuda:N`, or several GPUs, `cuda:0,1` or `cuda:all`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// The first GPU that works, else the CPU.
     Auto,
@@ -351,20 +259,6 @@ impl std::str::FromStr for DeviceChoice {
         choice.ok_or_else(|| {
             format!("{name:?} is none of auto, cpu, cuda, cuda:N, cuda:N,M,… (each once), cuda:all")
         })
-    }
-}
-
-impl TryFrom<String> for DeviceChoice {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        name.parse()
-    }
-}
-
-impl From<DeviceChoice> for String {
-    fn from(choice: DeviceChoice) -> String {
-        choice.to_string()
     }
 }
 

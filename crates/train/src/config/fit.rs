@@ -3,7 +3,7 @@
 use anchorhood_data::Dataset;
 use anchorhood_discover::Whitening;
 
-use super::{FeatureSource, MethodKind, RunConfig};
+use super::{FeatureSource, MethodChoice, RunConfig};
 use crate::TrainError;
 use crate::build::embedding_graph;
 
@@ -12,16 +12,12 @@ impl RunConfig {
     /// methods with heads have those of the layer below, and what remembers no features has them
     /// recomputed to be judged.
     pub fn fitted(&self, data: &Dataset) -> Result<RunConfig, TrainError> {
-        let mut config = match self.method.name.kind() {
-            MethodKind::Memory | MethodKind::Views | MethodKind::Targets | MethodKind::Guessing => {
-                self.clone()
+        let mut config = match (self.method.name, &data.train.labels) {
+            (MethodChoice::Supervised, Some(labels)) => self.supervised(labels.classes().len()),
+            (MethodChoice::Supervised, None) => {
+                return Err(TrainError::NoLabels { data: data.name.clone() });
             }
-            MethodKind::Supervised => match &data.train.labels {
-                Some(labels) => self.supervised(labels.classes().len()),
-                None => {
-                    return Err(TrainError::NoLabels { data: data.name.clone() });
-                }
-            },
+            _ => self.clone(),
         };
         if data.report.labels.is_some() && config.data.size.is_none() {
             // As this machine chose it, whatever machine goes on.
@@ -73,7 +69,7 @@ mod tests {
     use anchorhood_models::Architecture;
 
     use super::*;
-    use crate::{MethodChoice, Preset};
+    use crate::Preset;
 
     fn pictures(size: usize) -> Dataset {
         let bytes = (0..2 * size * size * 3).map(|i| (i % 251) as u8);
@@ -103,8 +99,11 @@ mod tests {
         assert_eq!(strong(40, |_| {}), None);
         assert_eq!(strong(32, |c| c.method.whiten = 0.0), None);
         assert_eq!(strong(32, |c| c.training.from = Some("base".into())), None);
-        // Of 2,048 values none are whitened.
+        // ResNet50's 2,048 values are whitened, those of one twice as wide are not.
         let deep: fn(&mut RunConfig) = |c| c.network.architecture = Architecture::ResNet50;
-        assert_eq!(strong(32, deep), None);
+        assert_eq!(strong(32, deep), Some(40));
+        let wide: fn(&mut RunConfig) =
+            |c| (c.network.architecture, c.network.width) = (Architecture::ResNet50, 128);
+        assert_eq!(strong(32, wide), None);
     }
 }

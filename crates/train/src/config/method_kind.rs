@@ -47,19 +47,13 @@ impl MethodChoice {
 
     /// Whether heads stand on top of the network that embeds, which then ends below its last layer.
     pub fn has_heads(self) -> bool {
-        match self.kind() {
-            MethodKind::Views | MethodKind::Guessing => true,
-            MethodKind::Memory | MethodKind::Targets | MethodKind::Supervised => false,
-        }
+        matches!(self.kind(), MethodKind::Views | MethodKind::Guessing)
     }
 
     /// Whether the length of its features is a setting: under heads it is the network's own, and a
     /// classifier has a value for each class.
     pub fn has_features_to_choose(self) -> bool {
-        match self.kind() {
-            MethodKind::Memory | MethodKind::Targets => true,
-            MethodKind::Views | MethodKind::Guessing | MethodKind::Supervised => false,
-        }
+        matches!(self.kind(), MethodKind::Memory | MethodKind::Targets)
     }
 
     /// Whether it remembers the features of all pictures, which can then be judged.
@@ -84,29 +78,16 @@ impl MethodChoice {
             MethodChoice::BiGan => {
                 Some("every process would make the same pictures, of the same random numbers")
             }
-            MethodChoice::And
-            | MethodChoice::Instance
-            | MethodChoice::Anchorhood
-            | MethodChoice::SimClr
-            | MethodChoice::SimSiam
-            | MethodChoice::Byol
-            | MethodChoice::DeepCluster
-            | MethodChoice::Nat
-            | MethodChoice::SplitBrain
-            | MethodChoice::Colour
-            | MethodChoice::Jigsaw
-            | MethodChoice::Context
-            | MethodChoice::Supervised => None,
+            _ => None,
         }
     }
 
     /// What its network must see of colours, where it matters to it.
     pub fn colours(self) -> Option<ColoursChoice> {
-        let guessed_from = [
-            (MethodChoice::SplitBrain, ColoursChoice::Split),
-            (MethodChoice::Colour, ColoursChoice::Lightness),
-        ];
-        let found = guessed_from.into_iter().find(|(method, _)| *method == self);
-        found.map(|(_, colours)| colours)
+        match self {
+            MethodChoice::SplitBrain => Some(ColoursChoice::Split),
+            MethodChoice::Colour => Some(ColoursChoice::Lightness),
+            _ => None,
+        }
     }
 }

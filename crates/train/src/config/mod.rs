@@ -9,61 +9,51 @@ mod check;
 mod choices;
 mod declare;
 mod fit;
-mod loss_rows;
 mod method_kind;
 mod place;
 mod preset;
 mod range;
 mod recipe;
+mod rows;
 mod sections;
 mod setting;
 mod settings;
-mod validate_on;
 mod value;
 
+pub use anchorhood_data::CropsFrom as CropsChoice;
+pub use anchorhood_discover::{Curriculum as CurriculumChoice, DiscoverBy as DiscoverChoice};
+pub use anchorhood_methods::ViewStatistics as ViewStatisticsChoice;
+pub use anchorhood_models::Colours as ColoursChoice;
 pub use check::Difference;
 pub use choices::{
-    ColoursChoice, CropsChoice, CurriculumChoice, DeviceChoice, DiscoverChoice, FeatureSource,
-    GpuSet, LabelsChoice, MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice,
-    StemChoice, ViewStatisticsChoice,
+    DeviceChoice, FeatureSource, GpuSet, LabelsChoice, MethodChoice, OptimiserChoice,
+    PrecisionChoice, ScheduleChoice, StemChoice,
 };
-pub use loss_rows::LossRows;
 pub use method_kind::MethodKind;
 pub use preset::Preset;
 pub use range::Range;
+pub use rows::{LossRows, ValidateOn};
 pub use setting::{Flag, Setting};
 pub use settings::{
     AugmentationConfig, DataConfig, DiscoveryConfig, EvaluationConfig, MachineConfig, MethodConfig,
     NetworkConfig, RunConfig, SETTINGS, TrainingConfig,
 };
-pub use validate_on::ValidateOn;
 pub use value::Kind;
+pub(crate) use value::Value;
 
 /// A configuration that cannot be, with the way out.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // of fields: a variant's message says what they are
 pub enum ConfigError {
     /// A setting outside its range.
     #[error("{setting}: {reason}")]
-    Setting {
-        /// Its name in config.toml.
-        setting: &'static str,
-        /// What it must be.
-        reason: String,
-    },
+    Setting { setting: &'static str, reason: String },
     /// A name that no setting has.
     #[error("{setting}: no setting is called so")]
-    Unknown {
-        /// The name.
-        setting: String,
-    },
+    Unknown { setting: String },
     /// A file that is not a configuration.
     #[error("{place}: not a configuration: {reason}")]
-    File {
-        /// The file.
-        place: String,
-        /// What was met.
-        reason: String,
-    },
+    File { place: String, reason: String },
 }
 
 impl RunConfig {
@@ -106,40 +96,5 @@ fn overlay(base: &mut toml::Table, over: toml::Table) {
                 base.insert(key, value);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn written_and_read_back_it_is_the_same() {
-        for preset in Preset::ALL {
-            let config = preset.config("shapes");
-            let text = config.to_toml();
-            assert_eq!(RunConfig::from_toml(&text, "a test").unwrap(), config);
-        }
-    }
-
-    #[test]
-    fn a_file_changes_only_what_it_names() {
-        let base = Preset::Quick.config("shapes");
-        let mine = base.overlaid("seed = 7\n[training]\nepochs = 3\n", "mine.toml").unwrap();
-        let mut expected = base;
-        expected.seed = 7;
-        expected.training.epochs = 3;
-        assert_eq!(mine, expected);
-    }
-
-    #[test]
-    fn a_misspelt_setting_is_named() {
-        let base = Preset::Quick.config("shapes");
-        let error = base.overlaid("[training]\nepoch = 3\n", "mine.toml");
-        let message = error.unwrap_err().to_string();
-        assert!(message.contains("mine.toml") && message.contains("`epoch`"));
-        let error = base.overlaid("[training]\nepochs = \"three\"\n", "mine.toml");
-        assert!(error.unwrap_err().to_string().contains("epochs"));
-        assert!(base.overlaid("epochs: 3", "mine.toml").is_err());
     }
 }

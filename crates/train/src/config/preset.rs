@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(paper.training.optimiser(), Optimiser::sgd());
         let knn = KnnOptions::default();
         assert_eq!(paper.evaluation.k, knn.k);
-        assert_eq!(paper.evaluation.temperature as f32, knn.temperature);
+        assert_eq!(paper.evaluation.temperature, knn.temperature);
     }
 
     #[test]

@@ -153,7 +153,8 @@ const NOTHING: Recipe = &[];
 /// LARS measures tensors, and its rate is another one.
 const QUICK_NNCLR: Recipe = &[("training.learning_rate", "0.1")];
 
-/// Methods that learn by a pretext task of their own, in one round; no memory to judge by.
+/// Methods that learn by labels or by a pretext task of their own, in one round; no memory to judge
+/// by.
 const TASK: Recipe = &[("training.rounds", "0"), ("evaluation.features", "recomputed")];
 
 /// One rate throughout.
@@ -199,10 +200,10 @@ const COUNTING: Recipe = &[
 const SMALL_COUNTING: Recipe = &[("training.batch", "32"), ("training.learning_rate", "0.001")];
 
 /// A pretext task's recipe, and what is different in minutes on two cores.
-fn of_task(own: Recipe, small: Recipe, start: Start) -> Vec<Recipe> {
+fn of_task(all: Recipe, own: Recipe, small: Recipe, start: Start) -> Vec<Recipe> {
     match start {
-        Start::Paper | Start::Strong => vec![TASK, own],
-        Start::Quick | Start::Shapes => vec![TASK, own, small],
+        Start::Paper | Start::Strong => vec![all, own],
+        Start::Quick | Start::Shapes => vec![all, own, small],
     }
 }
 
@@ -212,25 +213,17 @@ impl MethodChoice {
             MethodChoice::SplitBrain => return vec![PRETEXT, &[("network.colours", "split")]],
             MethodChoice::Colour => return vec![PRETEXT, &[("network.colours", "lightness")]],
             MethodChoice::Jigsaw | MethodChoice::Context => {
-                return match start {
-                    Start::Paper | Start::Strong => vec![PRETEXT, TILES],
-                    Start::Quick | Start::Shapes => vec![PRETEXT, TILES, QUICK_TILES],
-                };
+                return of_task(PRETEXT, TILES, QUICK_TILES, start);
             }
-            MethodChoice::BiGan => {
-                return match start {
-                    Start::Paper | Start::Strong => vec![PRETEXT, BIGAN],
-                    Start::Quick | Start::Shapes => vec![PRETEXT, BIGAN, QUICK_BIGAN],
-                };
-            }
+            MethodChoice::BiGan => return of_task(PRETEXT, BIGAN, QUICK_BIGAN, start),
             MethodChoice::And => return vec![],
             MethodChoice::Instance => return vec![&[("training.rounds", "0")]],
-            MethodChoice::Supervised => {
-                return vec![&[("training.rounds", "0"), ("evaluation.features", "recomputed")]];
+            MethodChoice::Supervised => return vec![TASK],
+            MethodChoice::DeepCluster => {
+                return of_task(TASK, DEEPCLUSTER, SMALL_DEEPCLUSTER, start);
             }
-            MethodChoice::DeepCluster => return of_task(DEEPCLUSTER, SMALL_DEEPCLUSTER, start),
-            MethodChoice::Nat => return of_task(NAT, SMALL_NAT, start),
-            MethodChoice::Counting => return of_task(COUNTING, SMALL_COUNTING, start),
+            MethodChoice::Nat => return of_task(TASK, NAT, SMALL_NAT, start),
+            MethodChoice::Counting => return of_task(TASK, COUNTING, SMALL_COUNTING, start),
             MethodChoice::Anchorhood => (ANCHORHOOD, STRONG_ANCHORHOOD, QUICK_ANCHORHOOD),
             MethodChoice::SimClr => (SIMCLR, NOTHING, NOTHING),
             MethodChoice::SimSiam => (SIMSIAM, NOTHING, NOTHING),
@@ -271,6 +264,8 @@ mod tests {
                     let config = preset.config_for(set, method);
                     assert_eq!(config.method.name, method);
                     config.check().unwrap();
+                    let read = RunConfig::from_toml(&config.to_toml(), "a test").unwrap();
+                    assert_eq!(read, config);
                 }
             }
         }

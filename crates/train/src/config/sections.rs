@@ -24,7 +24,7 @@ impl DataConfig {
             validation: self.validate_on.held_out(),
             held_out: self.held_out as f32,
             labels: self.labels.into(),
-            crops: self.crops.into(),
+            crops: self.crops,
             shapes_train: self.shapes_train,
             shapes_test: self.shapes_test,
             fellows: FellowReaders::default(),
@@ -62,19 +62,13 @@ impl MethodConfig {
             (MethodChoice::Jigsaw, _) => 9,
             (MethodChoice::Context, _) => 2,
             (_, MethodKind::Views) => self.views,
-            (
-                _,
-                MethodKind::Memory
-                | MethodKind::Targets
-                | MethodKind::Guessing
-                | MethodKind::Supervised,
-            ) => 1,
+            _ => 1,
         }
     }
 
     /// How views pass through networks.
     pub fn passes(&self) -> ViewPasses {
-        ViewPasses { views: self.views, statistics: self.view_statistics.into() }
+        ViewPasses { views: self.views, statistics: self.view_statistics }
     }
 
     /// The projector.
@@ -114,9 +108,7 @@ impl NetworkConfig {
 
     /// The same in a form of one's choice.
     pub fn graph_of(&self, form: Form, size: usize) -> Result<Graph> {
-        let (colours, width) = (self.colours.into(), self.width);
-        let network = self.architecture;
-        network.graph_seeing(colours, form, size, width, self.features)
+        self.architecture.graph_seeing(self.colours, form, size, self.width, self.features)
     }
 }
 
@@ -171,7 +163,7 @@ impl AugmentationConfig {
 impl EvaluationConfig {
     /// For the classifier.
     pub fn knn(&self) -> KnnOptions {
-        KnnOptions { k: self.k, temperature: self.temperature as f32 }
+        KnnOptions { k: self.k, temperature: self.temperature }
     }
 }
 

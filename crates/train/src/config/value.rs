@@ -2,8 +2,7 @@
 //! TOML, and read back the same.
 
 use anchorhood_models::Architecture;
-use serde::de::{Deserialize, Deserializer, Error};
-use serde::ser::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{DeviceChoice, LossRows, ValidateOn};
 
@@ -28,13 +27,13 @@ pub enum Kind {
 
 /// A number in a setting, for its range.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Number {
+pub(crate) enum Number {
     Whole(usize),
     Real(f64),
 }
 
 /// A setting's value.
-pub(super) trait Value: Sized + PartialEq {
+pub(crate) trait Value: Sized + PartialEq {
     const KIND: Kind;
 
     /// As it can be typed.
@@ -78,6 +77,20 @@ impl<T: Value> Serialize for Write<'_, T> {
     }
 }
 
+/// In a file as in text.
+macro_rules! by_text {
+    () => {
+        fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.serialize_str(&self.text())
+        }
+
+        fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            let text: String = serde::Deserialize::deserialize(from)?;
+            Self::parse(&text).map_err(serde::de::Error::custom)
+        }
+    };
+}
+
 /// In a file as serde writes it.
 macro_rules! by_serde {
     () => {
@@ -104,7 +117,7 @@ macro_rules! by_display {
     };
 }
 
-pub(super) use {by_display, by_serde};
+pub(super) use by_text;
 
 impl Value for u64 {
     const KIND: Kind = Kind::Whole;
@@ -151,13 +164,13 @@ impl Value for String {
 impl Value for DeviceChoice {
     const KIND: Kind = Kind::Text;
     by_display!();
-    by_serde!();
+    by_text!();
 }
 
 impl Value for ValidateOn {
     const KIND: Kind = Kind::Text;
     by_display!();
-    by_serde!();
+    by_text!();
 
     fn numbers(&self) -> Vec<Number> {
         self.held_out().map_or(vec![], |n| n.numbers())
@@ -167,7 +180,7 @@ impl Value for ValidateOn {
 impl Value for LossRows {
     const KIND: Kind = Kind::Text;
     by_display!();
-    by_serde!();
+    by_text!();
 
     fn numbers(&self) -> Vec<Number> {
         self.sampled().map_or(vec![], |n| n.numbers())
@@ -177,14 +190,7 @@ impl Value for LossRows {
 impl Value for Architecture {
     const KIND: Kind = Kind::Text;
     by_display!();
-
-    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.name())
-    }
-
-    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
-    }
+    by_text!();
 }
 
 /// What is typed for nothing.
@@ -239,9 +245,10 @@ impl Value for Vec<f64> {
     by_serde!();
 
     fn text(&self) -> String {
-        match self.is_empty() {
-            true => NONE.into(),
-            false => self.iter().map(f64::text).collect::<Vec<_>>().join(","),
+        if self.is_empty() {
+            NONE.into()
+        } else {
+            self.iter().map(f64::text).collect::<Vec<_>>().join(",")
         }
     }
 

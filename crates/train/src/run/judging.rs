@@ -9,8 +9,7 @@ use anchorhood_evaluate::LabelFree;
 use super::Run;
 use crate::verdict::{evaluations_between, may_stop};
 use crate::{
-    Chosen, Evaluated, Event, LabelFreeEvaluated, Position, StoppedEarly, Subject, TrainError,
-    floors,
+    Chosen, Event, LabelFreeEvaluated, Position, StoppedEarly, Subject, TrainError, floors,
 };
 
 impl Run<'_> {
@@ -24,10 +23,8 @@ impl Run<'_> {
         let raw = self.copies.judge_raw_pixels(self.trainer.set().mean);
         self.tell_label_free(Subject::RawPixels, raw, clock)?;
         let clock = Instant::now();
-        let (subject, figures) = match &mut model {
-            Some(model) => (Subject::Before, self.trainer.judge_other(model, &self.copies)?),
-            None => (Subject::Untrained, self.trainer.judge_label_free(&self.copies)?),
-        };
+        let subject = if model.is_some() { Subject::Before } else { Subject::Untrained };
+        let figures = self.trainer.judge_label_free(&self.copies, model.as_mut())?;
         self.tell_label_free(subject, figures, clock)
     }
 
@@ -37,25 +34,26 @@ impl Run<'_> {
     ) -> Result<(), TrainError> {
         let mut floors = std::mem::take(&mut self.beginning.floors);
         if floors.is_empty() {
-            floors = floors::all(&mut self.trainer, model, self.examiner)?;
+            floors = floors::all(&mut self.trainer, model, self.examiner.as_ref())?;
         }
         let mut floors = floors.into_iter().map(Event::Evaluated);
         floors.try_for_each(|e| self.tell(e))
     }
 
     pub(super) fn judge(&mut self, at: Position) -> Result<(), TrainError> {
+        let Some(examiner) = &self.examiner else {
+            return self.trainer.whiten();
+        };
         let judged = floors::timed(trained(at), || {
             self.trainer.whiten()?;
-            self.trainer.judge(self.examiner)
+            self.trainer.judge(examiner)
         })?;
-        let Some(Evaluated { accuracy, .. }) = judged else {
-            return Ok(());
-        };
+        let accuracy = judged.accuracy;
         self.standing.last = Some(accuracy);
         if self.standing.best.is_none_or(|b| accuracy.top1 > b.top1) {
             self.standing.best = Some(accuracy);
         }
-        judged.map_or(Ok(()), |judged| self.tell(Event::Evaluated(judged)))
+        self.tell(Event::Evaluated(judged))
     }
 
     /// Evaluations from one verdict without labels to the next.
@@ -69,12 +67,12 @@ impl Run<'_> {
     /// Takes a verdict after an epoch, and draws its consequences where it is to have any.
     pub(super) fn judge_without_labels(&mut self, at: Position) -> Result<(), TrainError> {
         let clock = Instant::now();
-        let figures = self.trainer.judge_label_free(&self.copies)?;
+        let figures = self.trainer.judge_label_free(&self.copies, None)?;
         let patience = self.dir.config().evaluation.patience;
         if patience == 0 {
             return self.tell_label_free(trained(at), figures, clock);
         }
-        let preferred = Chosen::hear(&mut self.standing.chosen, at, figures.score());
+        let preferred = Chosen::hear(&mut self.standing.chosen, at, figures.score);
         self.tell(Event::LabelFree(LabelFreeEvaluated {
             chosen: Some(preferred),
             ..label_free(trained(at), figures, clock)
@@ -109,15 +107,5 @@ fn trained(at: Position) -> Subject {
 }
 
 fn label_free(subject: Subject, figures: LabelFree, clock: Instant) -> LabelFreeEvaluated {
-    LabelFreeEvaluated {
-        subject,
-        pictures: figures.pictures,
-        found: figures.found,
-        agreement: figures.agreement,
-        score: figures.score(),
-        effective_rank: figures.effective_rank,
-        uniformity: figures.uniformity,
-        chosen: None,
-        seconds: clock.elapsed().as_secs_f64(),
-    }
+    LabelFreeEvaluated { subject, figures, chosen: None, seconds: clock.elapsed().as_secs_f64() }
 }

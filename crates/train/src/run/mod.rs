@@ -20,9 +20,9 @@ use crate::run_dir::CHOSEN;
 use crate::saves::Saves;
 use crate::together::{any, check_together, of_first, sums};
 use crate::{
-    Checkpoint, Discovered, EpochEnded, Evaluated, Event, Examiner, Labelled, Measured, Position,
-    Pretrained, RunConfig, RunDir, RunEnded, Standing, TrainError, Trainer, TrainingSet,
-    Unlabelled, build_method, seen_pictures, whitened,
+    Checkpoint, Discovered, EpochEnded, Evaluated, Event, Labelled, Measured, Position, Pretrained,
+    RunConfig, RunDir, RunEnded, Standing, TrainError, Trainer, TrainingSet, build_method,
+    seen_pictures, whitened,
 };
 
 /// How training ended.
@@ -106,11 +106,7 @@ fn train_by(
     let config = dir.config().clone();
     let mut trainer = Trainer::with(device, &config, TrainingSet::of(data), method)?;
     whitened::is_wanted(&config, trainer.network())?; // before anything is learnt
-    let mut labelled = Labelled::for_run(data, &config, device);
-    let examiner: &mut (dyn Examiner + Send) = match &mut labelled {
-        Some(labelled) => labelled,
-        None => &mut Unlabelled,
-    };
+    let examiner = Labelled::for_run(data, &config, device);
     let train = &data.train;
     Run::new(dir, trainer, train, examiner, beginning, observer, stop)?.go(device)
 }
@@ -118,7 +114,8 @@ fn train_by(
 struct Run<'a> {
     dir: &'a mut RunDir,
     trainer: Trainer,
-    examiner: &'a mut (dyn Examiner + Send),
+    /// Judges features, where there are labels.
+    examiner: Option<Labelled<'a>>,
     /// What features are judged by without labels.
     copies: Copies,
     observer: &'a mut (dyn FnMut(&Event) + Send),
@@ -152,7 +149,7 @@ impl<'a> Run<'a> {
         dir: &'a mut RunDir,
         mut trainer: Trainer,
         train: &Split,
-        examiner: &'a mut (dyn Examiner + Send),
+        examiner: Option<Labelled<'a>>,
         beginning: Beginning,
         observer: &'a mut (dyn FnMut(&Event) + Send),
         stop: &'a AtomicBool,
@@ -313,7 +310,8 @@ impl<'a> Run<'a> {
             return Ok(());
         };
         let (k, recall, here) = (found.k(), found.recall(), entropy_sums(found));
-        let consistency = self.examiner.consistency(found)?;
+        let examiner = self.examiner.as_ref();
+        let consistency = examiner.map(|e| e.consistency(found)).transpose()?;
         let [all, anchors, of_all, of_anchors] = sums(self.trainer.communicator(), here)?;
         self.tell(Event::Discovered(Discovered {
             round,

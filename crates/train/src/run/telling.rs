@@ -1,11 +1,10 @@
 //! What a run tells: how it began and ended, how its own task goes, and what is worth a warning.
 
 use anchorhood_engine::Role;
-use anchorhood_methods::PretextFigure;
 
 use super::Run;
 use crate::{
-    Event, Position, PretextMeasured, PretextShare, RunEnded, RunStarted, TrainError, VERSION,
+    Event, Labelled, Position, PretextMeasured, RunEnded, RunStarted, TrainError, VERSION,
 };
 
 impl Run<'_> {
@@ -21,7 +20,7 @@ impl Run<'_> {
             data: set.name.clone(),
             pictures: set.pictures.len(),
             size: set.pictures.width(),
-            test_pictures: self.examiner.test_pictures(),
+            test_pictures: self.examiner.as_ref().map_or(0, Labelled::test_pictures),
             validation: config.data.validate_on.held_out().is_some(),
             network: format!("{} width {}", config.network.architecture, config.network.width),
             weights,
@@ -44,12 +43,7 @@ impl Run<'_> {
     }
 
     pub(super) fn tell_pretext(&mut self, at: Position) -> Result<(), TrainError> {
-        let share = |figure: PretextFigure| PretextShare {
-            name: figure.name.into(),
-            share: figure.share,
-            chance: figure.chance,
-        };
-        let figures: Vec<_> = self.trainer.pretext()?.into_iter().map(share).collect();
+        let figures = self.trainer.pretext()?;
         if figures.is_empty() {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 //! again, the run ends in the same bits as one that nothing happened to, and what it had promised
 //! is there.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,9 +48,10 @@ impl Lab {
         until: fn(&Event) -> bool,
         promised: &mut Promised,
     ) -> Result<Vec<Event>, TrainError> {
-        let mut dir = match disk.exists(Path::new(RUN)) {
-            true => RunDir::open_on(disk, Path::new(RUN))?,
-            false => RunDir::create_on(disk, Path::new(RUNS), "a", &self.config)?,
+        let mut dir = if disk.exists(Path::new(RUN)) {
+            RunDir::open_on(disk, Path::new(RUN))?
+        } else {
+            RunDir::create_on(disk, Path::new(RUNS), "a", &self.config)?
         };
         promised.begun = true;
         let stop = AtomicBool::new(false);
@@ -82,14 +84,21 @@ impl Lab {
         End { checkpoints: ["round-0", "round-1", "chosen", "last"].map(checkpoint), told }
     }
 
-    /// Attacks a part of the run that begins on this disk.
-    fn attack(&self, start: &Forgetful, until: fn(&Event) -> bool, whole: &End) -> usize {
+    /// Attacks a run that begins on this disk by one fault of so many; says how many those were.
+    fn attack(&self, start: &Forgetful, whole: &End, (first, every): (usize, usize)) -> usize {
+        let (works, checked) = (Cell::new(0), Cell::new(0));
         let work = |disk: Arc<dyn FileSystem>| {
-            let mut promised = Promised::default();
-            let _ = self.go_on(disk, until, &mut promised);
+            let number = works.replace(works.get() + 1);
+            // Number 0 meets no fault: it tells what there is to go wrong.
+            let mut promised = (number == 0 || number % every == first).then(Promised::default);
+            if let Some(promised) = &mut promised {
+                let _ = self.go_on(disk, |_| false, promised);
+            }
             promised
         };
         attack(start, work, |disk, promised, what| {
+            let Some(promised) = promised else { return };
+            checked.set(checked.get() + 1);
             let there = disk.exists(&Path::new(RUN).join("config.toml"));
             assert!(there || !promised.begun, "{what}: the run is gone");
             let again = self.go_on(disk.shared(), |_| false, &mut Promised::default());
@@ -100,7 +109,9 @@ impl Lab {
             let end = self.end(disk);
             assert_eq!(end.told, whole.told, "{what}");
             assert!(end == *whole, "{what}: other bits");
-        })
+        });
+        println!("{} faults", checked.get());
+        checked.get()
     }
 }
 
@@ -116,7 +127,9 @@ fn outline(event: &Event) -> Option<String> {
     Some(match event {
         Event::EpochEnded(e) => format!("{} {} {:?}", e.round, e.epoch, e.loss),
         Event::Evaluated(e) => format!("{:?} {:?}", e.subject, e.accuracy),
-        Event::LabelFree(e) => format!("{:?} {:?} {:?}", e.subject, e.score, e.found),
+        Event::LabelFree(e) => {
+            format!("{:?} {:?} {:?}", e.subject, e.figures.score, e.figures.found)
+        }
         Event::Pretext(p) => format!("{p:?}"),
         Event::StoppedEarly(e) => format!("{e:?}"),
         Event::Discovered(d) => format!("{} {:?}", d.anchors, d.mean_entropy),
@@ -145,8 +158,8 @@ fn saved(event: &Event) -> bool {
     matches!(event, Event::CheckpointSaved { .. })
 }
 
-#[test]
-fn nothing_that_happens_to_its_files_changes_a_run() {
+/// Faults of a run from its beginning on, one of so many; they leave it as it is.
+fn from_the_beginning(which: (usize, usize)) -> usize {
     let lab = Lab::new();
     let whole = Forgetful::new();
     let mut promised = Promised::default();
@@ -154,13 +167,47 @@ fn nothing_that_happens_to_its_files_changes_a_run() {
     assert!(promised.ended && told.iter().filter(|e| saved(e)).count() == 2);
     let end = lab.end(&whole);
     assert_eq!(end.told.len(), 4 + 2 + 2 + 4 + 1 + 1, "{:?}", end.told);
+    lab.attack(&Forgetful::new(), &end, which)
+}
 
-    let begun = lab.attack(&Forgetful::new(), |_| false, &end);
-    // From a checkpoint on, as another process goes on.
-    let half = Forgetful::new();
+/// The same of one that goes on from a checkpoint, as another process does.
+fn from_a_checkpoint(which: (usize, usize)) -> usize {
+    let (lab, whole, half) = (Lab::new(), Forgetful::new(), Forgetful::new());
+    lab.go_on(whole.shared(), |_| false, &mut Promised::default()).unwrap();
     let stopped = lab.go_on(half.shared(), saved, &mut Promised::default());
     assert!(stopped.unwrap().iter().all(|e| !matches!(e, Event::RunEnded(_))));
-    let resumed = lab.attack(&half, |_| false, &end);
-    println!("{} faults: {begun} of a run, {resumed} of a resumed one", begun + resumed);
-    assert!(begun > 350 && resumed > 150, "{begun}, {resumed}");
+    lab.attack(&half, &lab.end(&whole), which)
+}
+
+#[test]
+fn some_faults_change_nothing_about_a_run() {
+    assert!(from_the_beginning((3, 29)) >= 10);
+}
+
+#[test]
+fn some_faults_change_nothing_about_a_resumed_run() {
+    assert!(from_a_checkpoint((3, 29)) >= 5);
+}
+
+/// All of them, in halves.
+mod long {
+    use super::{from_a_checkpoint, from_the_beginning};
+
+    #[test]
+    #[ignore = "long: half of all faults of a run"]
+    fn even_faults_change_nothing_about_a_run() {
+        assert!(from_the_beginning((0, 2)) > 100);
+    }
+
+    #[test]
+    #[ignore = "long: half of all faults of a run"]
+    fn odd_faults_change_nothing_about_a_run() {
+        assert!(from_the_beginning((1, 2)) > 250); // kills, with a power cut in each way
+    }
+
+    #[test]
+    #[ignore = "long: all faults of a resumed run"]
+    fn faults_change_nothing_about_a_resumed_run() {
+        assert!(from_a_checkpoint((0, 1)) > 150);
+    }
 }

@@ -1,32 +1,24 @@
 //! A run that begins from a model: what is frozen keeps its bits, it goes on to the bit wherever it
 //! was stopped, the model is judged before and after, and what does not fit is refused.
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::OnceLock;
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Precision, Role, Tensors};
 use anchorhood_train::{
-    Beginning, Checkpoint, Event, InputForm, MethodChoice, Position, Preset, Pretrained, RunConfig,
-    RunDir, Standing, Subject, TrainError, Trainer, TrainingSet, build_method, train, train_with,
+    Beginning, Event, MethodChoice, MethodKind, Position, Pretrained, RunConfig, Subject,
+    TrainError, Trainer,
 };
 
-use crate::common::{self, data};
+use crate::common::{self, Run, data, same_from_any_cut, steps};
 
 /// A run by a method over 40 small pictures: five steps an epoch.
 fn tiny(method: MethodChoice) -> RunConfig {
-    let mut config = Preset::Quick.config_for("shapes", method);
-    let small = common::tiny();
-    config.data = small.data;
-    config.network.architecture = small.network.architecture;
+    let mut config = common::tiny_by(method);
     config.data.shapes_train = 40;
     config.data.shapes_test = 10;
     config.network.width = 4;
-    config.network.features = 8;
-    config.training.batch = 8;
-    (config.training.rounds, config.training.epochs) = (1, 2);
-    config.method.projector_width = 16;
-    config.method.projector_features = 8;
+    config.training.epochs = 2;
     config.method.predictor_width = 8;
     config.evaluation.every = 1;
     config.evaluation.k = 3;
@@ -34,20 +26,20 @@ fn tiny(method: MethodChoice) -> RunConfig {
 }
 
 /// A network trained for an epoch by SimCLR.
-fn model() -> Pretrained {
+fn model() -> &'static Pretrained {
+    static MODEL: OnceLock<Pretrained> = OnceLock::new();
+    MODEL.get_or_init(pretrain)
+}
+
+fn pretrain() -> Pretrained {
     let mut config = tiny(MethodChoice::SimClr);
     config.training.rounds = 0;
-    let data = data(&config);
-    let config = config.fitted(&data).unwrap();
-    let runs = tempfile::tempdir().unwrap();
-    let mut dir = RunDir::create(runs.path(), "model", &config).unwrap();
-    train(&Device::cpu(1), &mut dir, &data, &mut |_| {}, &AtomicBool::new(false)).unwrap();
-    let checkpoint = Checkpoint::load(&dir.checkpoint("last")).unwrap();
-    let mut input: InputForm = checkpoint.input;
+    let (_, checkpoint) = Run::new(&config).whole();
+    let mut input = checkpoint.input;
     input.mean = [0.4, 0.5, 0.6]; // not the pictures' own
     Pretrained {
         name: "a model".into(),
-        network: config.network.clone(),
+        network: checkpoint.config.network.clone(),
         input,
         embed_size: input.size,
         graph: checkpoint.graph(input.size).unwrap(),
@@ -66,8 +58,7 @@ fn fine_tuned(model: &Pretrained, method: MethodChoice) -> (RunConfig, Dataset) 
 
 /// A trainer that has begun from the model, as a run does.
 fn trainer(device: &Device, model: &Pretrained, config: &RunConfig, data: &Dataset) -> Trainer {
-    let method = build_method(device, config, data).unwrap();
-    let mut trainer = Trainer::with(device, config, TrainingSet::of(data), method).unwrap();
+    let mut trainer = common::trainer(device, config, data);
     trainer.begin_from(model).unwrap();
     trainer.begin().unwrap();
     trainer
@@ -83,40 +74,14 @@ fn values(trainer: &mut Trainer) -> Vec<(String, Role, Vec<f32>)> {
     parameters.iter().enumerate().map(of).collect()
 }
 
-fn steps(trainer: &mut Trainer, from: Position, until: Position, epochs: usize) {
-    let mut at = from;
-    while at < until {
-        if at.epoch == 0 && at.batch == 0 {
-            trainer.before_round(at.round, &|_| {}).unwrap();
-        }
-        trainer.advance(at, 1).unwrap();
-        at.batch += 1;
-        if at.batch == trainer.batches() {
-            at = at.next_epoch(epochs);
-        }
-    }
-}
-
-const METHODS: [MethodChoice; 10] = [
-    MethodChoice::And,
-    MethodChoice::Anchorhood,
-    MethodChoice::SimClr,
-    MethodChoice::SimSiam,
-    MethodChoice::Byol,
-    MethodChoice::NnClr,
-    MethodChoice::DeepCluster,
-    MethodChoice::Nat,
-    MethodChoice::Counting,
-    MethodChoice::Supervised,
-];
-
-/// By every method: the first epoch leaves the model's weights as they are, to the bit, and the
-/// second does not.
+/// By every method but those that guess a part of the picture: the first epoch leaves the model's
+/// weights as they are, to the bit, and the second does not.
 fn frozen_first(device: &Device) {
     let model = model();
-    for method in METHODS {
-        let (config, data) = fine_tuned(&model, method);
-        let mut trainer = trainer(device, &model, &config, &data);
+    let all = MethodChoice::NAMES.iter().map(|name| name.parse().unwrap());
+    for method in all.filter(|m: &MethodChoice| m.kind() != MethodKind::Guessing) {
+        let (config, data) = fine_tuned(model, method);
+        let mut trainer = trainer(device, model, &config, &data);
         let of_model = |name: &str| {
             let tensor = model.weights.iter().find(|t| t.name == name);
             tensor.map(|t| t.values.clone())
@@ -124,9 +89,10 @@ fn frozen_first(device: &Device) {
         let (mut start, epochs) = (Position::default(), config.training.epochs);
         let begun = values(&mut trainer);
         for (name, _, values) in &begun {
-            match name.starts_with("fc.") {
-                true => assert_ne!(of_model(name).as_ref(), Some(values), "{method}: {name}"),
-                false => assert_eq!(of_model(name).as_ref(), Some(values), "{method}: {name}"),
+            if name.starts_with("fc.") {
+                assert_ne!(of_model(name).as_ref(), Some(values), "{method}: {name}")
+            } else {
+                assert_eq!(of_model(name).as_ref(), Some(values), "{method}: {name}")
             }
         }
         for frozen in [true, false] {
@@ -147,11 +113,11 @@ fn frozen_first(device: &Device) {
 #[test]
 fn the_model_learns_at_its_own_rate() {
     let model = model();
-    let (mut config, data) = fine_tuned(&model, MethodChoice::And);
+    let (mut config, data) = fine_tuned(model, MethodChoice::And);
     config.training.freeze_epochs = 0;
     config.training.from_rate = f64::from(f32::MIN_POSITIVE);
     config.check().unwrap();
-    let mut trainer = trainer(&Device::cpu(1), &model, &config, &data);
+    let mut trainer = trainer(&Device::cpu(1), model, &config, &data);
     let before = values(&mut trainer);
     let epochs = config.training.epochs;
     let start = Position::default();
@@ -180,10 +146,10 @@ fn frozen_weights_keep_their_bits_on_cuda() {
 #[test]
 fn adamw_counts_the_steps_of_what_was_frozen_from_its_own_first() {
     let model = model();
-    let (mut config, data) = fine_tuned(&model, MethodChoice::And);
+    let (mut config, data) = fine_tuned(model, MethodChoice::And);
     config.set("training.optimiser", "adamw").unwrap();
     (config.training.learning_rate, config.training.from_rate) = (0.125, 0.5);
-    let mut trainer = trainer(&Device::cpu(1), &model, &config, &data);
+    let mut trainer = trainer(&Device::cpu(1), model, &config, &data);
     let thaw = Position::default().next_epoch(config.training.epochs);
     let rate = config.training.learning_rate * config.training.from_rate;
     steps(&mut trainer, Position::default(), thaw, config.training.epochs);
@@ -212,43 +178,29 @@ fn taken_up_anywhere_it_ends_in_the_same_bits() {
         (MethodChoice::And, "sgd"),
         (MethodChoice::And, "adamw"),
     ] {
-        let (mut config, data) = fine_tuned(&model, method);
+        let (mut config, data) = fine_tuned(model, method);
         config.set("training.optimiser", optimiser).unwrap();
-        let epochs = config.training.epochs;
-        let end = Position { round: 1, epoch: 1, batch: 3 };
-        let mut whole = trainer(&device, &model, &config, &data);
-        steps(&mut whole, Position::default(), end, epochs);
-        let expected = whole.checkpoint(Standing::default()).unwrap();
-        for (round, epoch, batch) in [(0, 0, 2), (0, 1, 0), (0, 1, 3), (1, 0, 4)] {
-            let cut = Position { round, epoch, batch };
-            let mut first = trainer(&device, &model, &config, &data);
-            steps(&mut first, Position::default(), cut, epochs);
-            let saved = first.checkpoint(Standing::default()).unwrap();
-            // The model is not needed any more.
-            let method = build_method(&device, &config, &data).unwrap();
-            let mut then = Trainer::with(&device, &config, TrainingSet::of(&data), method).unwrap();
-            then.restore(saved, Path::new("a test")).unwrap();
-            then.begin().unwrap();
-            steps(&mut then, cut, end, epochs);
-            let got = then.checkpoint(Standing::default()).unwrap();
-            assert!(got == expected, "cut at {cut}");
-        }
-        assert_eq!(expected.input.mean, model.input.mean);
+        let begun = || trainer(&device, model, &config, &data);
+        // The model is not needed any more.
+        let fresh = || common::trainer(&device, &config, &data);
+        let cuts = [(0, 0, 2), (0, 1, 0), (0, 1, 3), (1, 0, 4)];
+        let saved = same_from_any_cut(&begun, &fresh, 2, &cuts, (1, 1, 3));
+        assert_eq!(saved.input.mean, model.input.mean);
     }
+}
+
+/// A run by a method that begins from a model, or lacks it.
+fn run(model: &Pretrained, method: MethodChoice, brought: Option<Pretrained>) -> Run {
+    let (config, data) = fine_tuned(model, method);
+    let beginning = Beginning { floors: vec![], model: brought };
+    Run { beginning, ..Run::on(&Device::cpu(1), &config, data) }
 }
 
 #[test]
 fn a_run_judges_the_model_before_and_tells_where_it_began() {
     let model = model();
     for method in [MethodChoice::Anchorhood, MethodChoice::And] {
-        let (config, data) = fine_tuned(&model, method);
-        let runs = tempfile::tempdir().unwrap();
-        let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
-        let mut events = vec![];
-        let mut observer = |event: &Event| events.push(event.clone());
-        let beginning = Beginning { floors: vec![], model: Some(model.clone()) };
-        let (device, stop) = (Device::cpu(1), AtomicBool::new(false));
-        train_with(&device, &mut dir, &data, beginning, &mut observer, &stop).unwrap();
+        let (events, last) = run(model, method, Some(model.clone())).whole();
         let subjects = |labels: bool| -> Vec<Subject> {
             let of = |e: &Event| match e {
                 Event::Evaluated(e) if labels => Some(e.subject),
@@ -261,7 +213,6 @@ fn a_run_judges_the_model_before_and_tells_where_it_began() {
         assert_eq!((&subjects(true)[..], &subjects(false)[..]), (&expected[..], &expected[..]));
         let Some(Event::RunStarted(started)) = events.first() else { panic!("{events:?}") };
         assert_eq!(started.from.as_deref(), Some("a model"));
-        let last = Checkpoint::load(&dir.checkpoint("last")).unwrap();
         assert_eq!(last.input.mean, model.input.mean);
     }
 }
@@ -269,14 +220,7 @@ fn a_run_judges_the_model_before_and_tells_where_it_began() {
 #[test]
 fn another_model_or_none_is_refused() {
     let model = model();
-    let (config, data) = fine_tuned(&model, MethodChoice::SimClr);
-    let begun = |model: Option<Pretrained>| {
-        let runs = tempfile::tempdir().unwrap();
-        let mut dir = RunDir::create(runs.path(), "a", &config).unwrap();
-        let beginning = Beginning { floors: vec![], model };
-        let (device, stop) = (Device::cpu(1), AtomicBool::new(false));
-        train_with(&device, &mut dir, &data, beginning, &mut |_| {}, &stop).unwrap_err()
-    };
+    let begun = |brought| run(model, MethodChoice::SimClr, brought).go_on().unwrap_err();
     assert!(matches!(begun(None), TrainError::NoModel { .. }));
     let changed = Pretrained { fingerprint: "5678".into(), ..model.clone() };
     let said = begun(Some(changed)).to_string();

@@ -1,101 +1,135 @@
 //! Every method that can be chosen learns on small pictures, goes on from any step in the same
-//! bits, and has the gradient of its own loss.
+//! bits, and has the gradient of its own loss; so does every optimiser.
 
-use std::path::Path;
-
-use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Network, Precision, Role, Tensors};
 use anchorhood_models::Architecture;
-use anchorhood_train::{
-    Checkpoint, MethodChoice, Position, Preset, RunConfig, Standing, Trainer, TrainingSet,
-    build_method,
+use anchorhood_train::{MethodChoice, OptimiserChoice, Position, Preset, RunConfig};
+
+use crate::common::{
+    Run, beside_each_other, data, judged, losses, same_from_any_cut, trainer, unlabelled,
 };
 
-use crate::common::beside::beside_each_other;
-use crate::common::whole_run::whole_run;
-
-/// Those that compare views, with the heads that a checkpoint of each has.
-const OF_VIEWS: [(MethodChoice, &[&str]); 5] = [
-    (MethodChoice::Anchorhood, &["projector"]),
-    (MethodChoice::SimClr, &["projector"]),
-    (MethodChoice::SimSiam, &["projector", "predictor"]),
-    (MethodChoice::Byol, &["projector", "predictor", "target", "target.projector"]),
-    (MethodChoice::NnClr, &["projector", "predictor"]),
-];
+/// What is learnt with, by how little the loss falls and how little features gain, if they do so
+/// soon, and the heads that a checkpoint of it has.
+type Case = (RunConfig, (f64, Option<f64>), &'static [&'static str]);
 
 /// A few seconds on two cores, for each as long as it needs.
+fn cases() -> Vec<Case> {
+    let of_views = [
+        (MethodChoice::Anchorhood, 3, Some(0.03), &["projector"][..]),
+        (MethodChoice::SimClr, 8, Some(0.03), &["projector"]),
+        (MethodChoice::SimSiam, 5, None, &["projector", "predictor"]),
+        (MethodChoice::Byol, 3, None, &["projector", "predictor", "target", "target.projector"]),
+        (MethodChoice::NnClr, 16, Some(0.03), &["projector", "predictor"]),
+    ];
+    let mut all: Vec<Case> = vec![];
+    for (method, epochs, gain, heads) in of_views {
+        let mut config = small(method);
+        (config.training.batch, config.training.epochs) = (30, epochs);
+        config.evaluation.every = epochs;
+        all.push((config, (0.05, gain), heads));
+    }
+    all.extend(
+        [OptimiserChoice::Sgd, OptimiserChoice::Lars, OptimiserChoice::AdamW].map(supervised),
+    );
+    all
+}
+
+fn supervised(optimiser: OptimiserChoice) -> Case {
+    (classifier(optimiser), (0.3, Some(0.1)), &[])
+}
+
 fn small(method: MethodChoice) -> RunConfig {
     let mut config = Preset::Quick.config_for("shapes", method);
     config.network.architecture = Architecture::ResNet18;
-    (config.training.batch, config.training.epochs) = match method {
-        MethodChoice::Anchorhood => (30, 3),
-        MethodChoice::SimClr => (30, 8),
-        MethodChoice::SimSiam => (30, 5),
-        MethodChoice::Byol => (30, 3),
-        MethodChoice::NnClr => (30, 16),
-        MethodChoice::And | MethodChoice::Instance | MethodChoice::Supervised => (60, 2),
-        MethodChoice::DeepCluster | MethodChoice::Nat | MethodChoice::Counting => (30, 6),
-        MethodChoice::SplitBrain
-        | MethodChoice::Colour
-        | MethodChoice::Jigsaw
-        | MethodChoice::Context
-        | MethodChoice::BiGan => (20, 2),
-    };
-    if method == MethodChoice::Byol {
-        // Its target must move within so few steps.
-        (config.method.views, config.method.momentum) = (4, 0.9);
-    }
     config.data.shapes_train = 600;
     config.data.shapes_test = 300;
     config.data.size = Some(16);
     config.network.width = 8;
     config.evaluation.k = 20;
-    config.evaluation.every = config.training.epochs;
+    if method == MethodChoice::Byol {
+        // Its target must move within so few steps.
+        (config.method.views, config.method.momentum) = (4, 0.9);
+    }
     config
 }
 
-fn open(config: &RunConfig) -> Dataset {
-    let options = config.data.load_options(config.seed);
-    anchorhood_data::open(&config.data.set, &options).unwrap()
+/// A classifier, which learns within a few epochs.
+fn classifier(optimiser: OptimiserChoice) -> RunConfig {
+    let mut config = small(MethodChoice::Supervised);
+    config.data.shapes_train = 300;
+    config.data.shapes_test = 400;
+    config.augmentation.crop_scale = (0.7, 1.0);
+    config.augmentation.hue = 0.1;
+    config.augmentation.grey = 0.0;
+    config.network.width = 4;
+    config.training.batch = 30;
+    config.training.epochs = 40;
+    config.training.milestones = vec![0.9];
+    config.evaluation.every = 40;
+    config.training.optimiser = optimiser;
+    (config.training.learning_rate, config.training.weight_decay) = match optimiser {
+        OptimiserChoice::Sgd => (0.1, 5e-4),
+        OptimiserChoice::Lars => (2.0, 1e-4),
+        OptimiserChoice::AdamW => (5e-3, 1e-2),
+    };
+    config
 }
 
 /// The loss falls, and features get better where that shows soon; the checkpoint has the method's
-/// heads, and as its last layer the map that features are seen through.
-fn learns(device: &Device, method: MethodChoice, heads: &[&str]) {
-    let config = small(method);
-    let (losses, [before, after], saved) = whole_run(device, &config);
-    println!("{method}: {before} before, {after} after; {losses:?}");
-    let fell = losses[losses.len() - 1] < losses[0] - 0.05;
-    assert!(fell, "{method}: {losses:?}");
-    // Seconds are too few to see the others gain on every device.
-    if matches!(method, MethodChoice::Anchorhood | MethodChoice::SimClr | MethodChoice::NnClr) {
-        assert!(after > before + 0.03, "{method}: {before} before, {after} after");
+/// heads, and with any as its last layer the map that features are seen through.
+fn learns(device: &Device, (config, (falls, gains), heads): Case) {
+    let (method, optimiser) = (config.method.name, config.training.optimiser);
+    let (told, saved) = Run::on(device, &config, data(&config)).whole();
+    let (losses, judged) = (losses(&told), judged(&told));
+    println!("{method} by {optimiser}: {judged:?}; {losses:?}");
+    assert!(losses[losses.len() - 1] < losses[0] - falls, "{method}, {optimiser}: {losses:?}");
+    if let Some(gain) = gains {
+        let [before, after] = [judged[1], judged[judged.len() - 1]];
+        assert!(after > before + gain, "{method}, {optimiser}: {before} before, {after} after");
     }
     assert_eq!(saved.method, method.name());
     let namespaces = saved.heads.iter().map(|h| h.namespace.as_str());
     assert_eq!(namespaces.collect::<Vec<_>>(), heads);
-    assert_eq!(saved.judged_layer, "normalise");
-    assert_eq!(saved.config.network.features, 64);
-    let last = &saved.weights[saved.weights.len() - 2..];
-    let names: Vec<&str> = last.iter().map(|t| t.name.as_str()).collect();
-    assert_eq!(names, ["fc.weight", "fc.bias"]);
+    if !heads.is_empty() {
+        assert_eq!(saved.judged_layer, "normalise");
+        assert_eq!(saved.config.network.features, 64);
+        let last = &saved.weights[saved.weights.len() - 2..];
+        let names: Vec<&str> = last.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, ["fc.weight", "fc.bias"]);
+    }
 }
 
 #[test]
-fn methods_of_views_learn_on_the_cpu() {
-    beside_each_other(OF_VIEWS, |device, (method, heads)| {
-        learns(device, method, heads);
-    });
+fn supervision_learns() {
+    learns(&Device::cpu(1), supervised(OptimiserChoice::Sgd));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn methods_of_views_learn_on_cuda() {
+fn all_methods_learn_on_cuda() {
     for precision in [Precision::F32, Precision::Bf16] {
         let device = Device::cuda(0, precision).unwrap();
-        for (method, heads) in OF_VIEWS {
-            learns(&device, method, heads);
-        }
+        cases().into_iter().for_each(|case| learns(&device, case));
+    }
+}
+
+/// With LARS and AdamW, biases and norms have no weight decay: a decay that leaves nothing of any
+/// weight leaves them.
+#[test]
+fn biases_and_norms_do_not_decay_with_lars_and_adam_w() {
+    for optimiser in [OptimiserChoice::Lars, OptimiserChoice::AdamW] {
+        let mut config = classifier(optimiser);
+        config.method.name = MethodChoice::And;
+        config.data.shapes_train = 50;
+        (config.training.learning_rate, config.training.weight_decay) = (1e-6, 1e6);
+        let mut trainer = trainer(&Device::cpu(1), &config, &data(&config));
+        trainer.begin().unwrap();
+        trainer.advance(Position::default(), 1).unwrap();
+        let network = trainer.network();
+        let place = network.graph().parameters().iter().position(|p| p.name == "bn1.weight");
+        let norm = network.read(Tensors::Values, place.unwrap()).unwrap();
+        assert!(norm.iter().all(|w| (w - 1.0).abs() < 1e-2), "{optimiser}: {norm:?}");
     }
 }
 
@@ -106,7 +140,7 @@ fn instance_is_round_0_of_and_in_every_round() {
     let of = |method, rounds| {
         let mut config = tiny(method);
         config.training.rounds = rounds;
-        whole_run(&Device::cpu(1), &config).2
+        Run::new(&config).whole().1
     };
     let (and, instance) = (of(MethodChoice::And, 0), of(MethodChoice::Instance, 0));
     assert_eq!((and.weights, and.state), (instance.weights, instance.state));
@@ -129,64 +163,6 @@ fn tiny(method: MethodChoice) -> RunConfig {
     config
 }
 
-fn fresh(device: &Device, config: &RunConfig) -> Trainer {
-    let data = open(config);
-    let config = config.fitted(&data).unwrap();
-    let method = build_method(device, &config, &data).unwrap();
-    Trainer::with(device, &config, TrainingSet::of(&data), method).unwrap()
-}
-
-/// Trains step by step, from a position to another.
-fn advance(trainer: &mut Trainer, config: &RunConfig, from: Position, until: Position) {
-    trainer.begin().unwrap();
-    let mut at = from;
-    while at < until {
-        if at.epoch == 0 && at.batch == 0 {
-            trainer.before_round(at.round, &|_| {}).unwrap();
-        }
-        trainer.advance(at, 1).unwrap();
-        at.batch += 1;
-        if at.batch == trainer.batches() {
-            at = at.next_epoch(config.training.epochs);
-        }
-    }
-}
-
-fn resumes_to_the_bit(device: &Device, config: &RunConfig) {
-    let method = config.method.name;
-    let at = |round, epoch, batch| Position { round, epoch, batch };
-    let end = at(2, 0, 0);
-    let mut whole = fresh(device, config);
-    advance(&mut whole, config, Position::default(), end);
-    let expected = whole.checkpoint(Standing::default()).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("c.safetensors");
-    for cut in [at(0, 1, 2), at(1, 0, 0)] {
-        let mut first = fresh(device, config);
-        advance(&mut first, config, Position::default(), cut);
-        let saved = first.checkpoint(Standing::default()).unwrap();
-        saved.save(&path).unwrap();
-        let mut second = fresh(device, config);
-        let loaded = Checkpoint::load(&path).unwrap();
-        second.restore(loaded, Path::new(&path)).unwrap();
-        advance(&mut second, config, cut, end);
-        let got = second.checkpoint(Standing::default()).unwrap();
-        assert!(got == expected, "{method}: cut at {cut}");
-    }
-}
-
-#[test]
-fn every_method_resumes_to_the_bit() {
-    every_method_resumes_on(&Device::cpu(1));
-}
-
-fn every_method_resumes_on(device: &Device) {
-    for name in MethodChoice::NAMES {
-        resumes_to_the_bit(device, &tiny(name.parse().unwrap()));
-    }
-    resumes_to_the_bit(device, &with_all_parts());
-}
-
 /// Anchorhood with a momentum encoder, a predictor and a memory that is filled first.
 fn with_all_parts() -> RunConfig {
     let mut config = tiny(MethodChoice::Anchorhood);
@@ -196,10 +172,31 @@ fn with_all_parts() -> RunConfig {
     config
 }
 
+fn resumes_to_the_bit(device: &Device, config: &RunConfig) {
+    println!("{}", config.method.name);
+    let data = data(config);
+    let fresh = || trainer(device, config, &data);
+    same_from_any_cut(&fresh, &fresh, 2, &[(0, 1, 2), (1, 0, 0)], (2, 0, 0));
+}
+
+fn every_one() -> Vec<RunConfig> {
+    let all = MethodChoice::NAMES.iter().map(|name| tiny(name.parse().unwrap()));
+    all.chain([with_all_parts()]).collect()
+}
+
+#[test]
+fn every_method_resumes_to_the_bit() {
+    // No more at once than there are cores, most likely.
+    for some in every_one().chunks(2) {
+        beside_each_other(some, resumes_to_the_bit);
+    }
+}
+
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn every_method_resumes_to_the_bit_on_cuda() {
-    every_method_resumes_on(&Device::cuda(0, Precision::Bf16).unwrap());
+    let device = Device::cuda(0, Precision::Bf16).unwrap();
+    every_one().iter().for_each(|config| resumes_to_the_bit(&device, config));
 }
 
 /// Every weight of a network and its gradient.
@@ -213,7 +210,7 @@ fn weights(network: &Network) -> Vec<(usize, Vec<f32>, Vec<f32>)> {
 
 /// How far a loss goes along its own gradient, over what the gradient says: 1. `part` is the
 /// network whose weights move, of those that no target is made with.
-fn slope_of_the_loss(mut config: RunConfig, part: &str) -> f64 {
+fn slope_of_the_loss(device: &Device, mut config: RunConfig, part: &str) -> f64 {
     // A task is set before an epoch: it is looked at in its midst.
     let task = !config.method.name.compares_views();
     config.training.batch = if task { 12 } else { 24 };
@@ -223,14 +220,14 @@ fn slope_of_the_loss(mut config: RunConfig, part: &str) -> f64 {
     config.training.weight_decay = 0.0;
     config.method.momentum = 1.0;
     config.discovery.memory_rate = 1e-30;
-    let mut trainer = fresh(&Device::cpu(1), &config);
+    let mut trainer = trainer(device, &config, &data(&config));
     // In a round with neighbours, for those who look for any.
     let at = Position { round: 1, ..Position::default() };
     trainer.before_round(at.round, &|_| {}).unwrap();
     trainer.begin().unwrap();
     trainer.advance(at, 1).unwrap();
     let at = Position { batch: usize::from(task), ..at };
-    let loss = |trainer: &mut Trainer| {
+    let loss = |trainer: &mut anchorhood_train::Trainer| {
         trainer.begin().unwrap();
         trainer.advance(at, 1).unwrap()[0]
     };
@@ -260,35 +257,49 @@ fn slope_of_the_loss(mut config: RunConfig, part: &str) -> f64 {
 /// constant (stop-gradient) only networks are moved that it does not come from.
 #[test]
 fn steps_have_the_gradients_of_their_losses() {
-    for part in ["", "projector", "predictor"] {
-        let slope = slope_of_the_loss(with_all_parts(), part);
-        println!("anchorhood with all parts, {part}: {slope}");
-        assert!((slope - 1.0).abs() < 0.05, "{part}: {slope}");
+    let slope = |device: &Device, (name, config, part): (String, RunConfig, &str)| {
+        let slope = slope_of_the_loss(device, config, part);
+        println!("{name} {part}: {slope}");
+        assert!((slope - 1.0).abs() < 0.05, "{name} {part}: {slope}");
+    };
+    let parts = ["", "projector", "predictor"];
+    let all = parts.map(|part| ("anchorhood with all parts".into(), with_all_parts(), part));
+    let others = [
+        (MethodChoice::Anchorhood, &["", "projector"][..]),
+        (MethodChoice::SimClr, &["", "projector"]),
+        (MethodChoice::SimSiam, &["predictor"]),
+        (MethodChoice::Byol, &["", "projector", "predictor"]),
+        (MethodChoice::NnClr, &["predictor"]),
+        (MethodChoice::DeepCluster, &["", "classifier"]),
+        (MethodChoice::Nat, &[""]),
+        (MethodChoice::Counting, &[""]),
+        (MethodChoice::SplitBrain, &["", "ab", "lightness"]),
+        (MethodChoice::Colour, &[""]),
+        (MethodChoice::Jigsaw, &["", "arrangement"]),
+        (MethodChoice::Context, &[""]),
+    ];
+    let others = others.into_iter().flat_map(|(method, parts)| {
+        parts.iter().map(move |part| (method.to_string(), tiny(method), *part))
+    });
+    let cases: Vec<_> = all.into_iter().chain(others).collect();
+    for some in cases.chunks(2) {
+        beside_each_other(some.to_vec(), slope);
     }
-    for (method, part) in [
-        (MethodChoice::Anchorhood, ""),
-        (MethodChoice::Anchorhood, "projector"),
-        (MethodChoice::SimClr, ""),
-        (MethodChoice::SimClr, "projector"),
-        (MethodChoice::SimSiam, "predictor"),
-        (MethodChoice::Byol, ""),
-        (MethodChoice::Byol, "projector"),
-        (MethodChoice::Byol, "predictor"),
-        (MethodChoice::NnClr, "predictor"),
-        (MethodChoice::DeepCluster, ""),
-        (MethodChoice::DeepCluster, "classifier"),
-        (MethodChoice::Nat, ""),
-        (MethodChoice::Counting, ""),
-        (MethodChoice::SplitBrain, ""),
-        (MethodChoice::SplitBrain, "ab"),
-        (MethodChoice::SplitBrain, "lightness"),
-        (MethodChoice::Colour, ""),
-        (MethodChoice::Jigsaw, ""),
-        (MethodChoice::Jigsaw, "arrangement"),
-        (MethodChoice::Context, ""),
-    ] {
-        let slope = slope_of_the_loss(tiny(method), part);
-        println!("{method} {part}: {slope}");
-        assert!((slope - 1.0).abs() < 0.05, "{method} {part}: {slope}");
+}
+
+#[test]
+fn supervision_of_pictures_without_labels_is_refused() {
+    let config = tiny(MethodChoice::Supervised);
+    let refused = config.fitted(&unlabelled(&data(&config)));
+    assert!(matches!(refused, Err(anchorhood_train::TrainError::NoLabels { .. })));
+}
+
+mod long {
+    use super::{beside_each_other, cases, learns};
+
+    #[test]
+    #[ignore = "long: trains by every method of views and every optimiser"]
+    fn all_methods_learn() {
+        beside_each_other(cases(), learns);
     }
 }

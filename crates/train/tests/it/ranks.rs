@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use anchorhood_data::{Dataset, EpochOrder, LoadOptions, Pictures};
+use anchorhood_data::{Dataset, EpochOrder, LoadOptions, Pictures, encode_png};
 use anchorhood_engine::{Communicator, Cpu, Device, SimdLevel};
+use anchorhood_models::Architecture;
 use anchorhood_ranks::ThreadRank;
 use anchorhood_train::{
-    Checkpoint, DiscoverChoice, Discovered, Evaluated, Event, Labelled, LossRows, MethodChoice,
-    Outcome, Position, RunConfig, RunDir, TimeBudget, TrainError, Trainer, TrainingSet,
-    checkpoint_path, fellow_readers, found_by_first, measure, train,
+    Checkpoint, DiscoverChoice, Discovered, Event, Labelled, LossRows, MethodChoice, Outcome,
+    Position, RunConfig, RunDir, TimeBudget, TrainError, Trainer, TrainingSet, checkpoint_path,
+    fellow_readers, found_by_first, measure, train,
 };
 
-use crate::common::{data, tiny};
+use crate::common::{data, judged, losses, pretexts, steps, tiny, tiny_by};
 
 /// Goes on with a run, or begins it, as so many processes; what the first hears.
 fn go_on(
@@ -45,28 +46,8 @@ fn go_on(
 }
 
 /// Shares that a method told of what it is taught by.
-fn pretext(events: &[Event]) -> Vec<f64> {
-    let shares = |event: &Event| match event {
-        Event::Pretext(told) => told.figures.iter().map(|f| f.share).collect(),
-        _ => vec![],
-    };
-    events.iter().flat_map(shares).collect()
-}
-
-fn losses(events: &[Event]) -> Vec<f64> {
-    let loss = |event: &Event| match event {
-        Event::EpochEnded(e) => Some(e.loss),
-        _ => None,
-    };
-    events.iter().filter_map(loss).collect()
-}
-
-fn judged(events: &[Event]) -> Vec<f64> {
-    let top1 = |event: &Event| match event {
-        Event::Evaluated(Evaluated { accuracy, .. }) => Some(accuracy.top1),
-        _ => None,
-    };
-    events.iter().filter_map(top1).collect()
+fn shares(events: &[Event]) -> Vec<f64> {
+    pretexts(events).iter().flat_map(|told| told.figures.iter().map(|f| f.share)).collect()
 }
 
 fn discovered(events: &[Event]) -> Option<Discovered> {
@@ -78,16 +59,11 @@ fn discovered(events: &[Event]) -> Option<Discovered> {
 
 /// One step an epoch, statistics of the whole batch.
 fn one_step(method: MethodChoice) -> RunConfig {
-    let mut config = anchorhood_train::Preset::Quick.config_for("shapes", method);
-    let small = tiny();
-    config.data = small.data;
-    config.network.width = 2;
-    (config.training.rounds, config.training.epochs) = (0, 1);
+    let mut config = tiny_by(method);
+    config.network.architecture = Architecture::ResNet10;
+    config.training.rounds = 0;
     config.training.batch = config.data.shapes_train;
     config.training.sync_norm = true;
-    config.method.projector_width = 16;
-    config.method.predictor_width = 16;
-    config.method.projector_features = 8;
     config
 }
 
@@ -113,16 +89,16 @@ fn the_first_step_is_that_of_one_process() {
         let of = |ranks: usize| {
             let runs = tempfile::tempdir().unwrap();
             let events = go_on(ranks, runs.path(), |_| config.clone(), &data).unwrap();
-            (losses(&events)[0], judged(&events), pretext(&events))
+            (losses(&events)[0], judged(&events), shares(&events))
         };
-        let (whole, judged, shares) = of(1);
+        let (whole, judged, told) = of(1);
         for ranks in [2, 4] {
-            let (loss, judged_here, shares_here) = of(ranks);
+            let (loss, judged_here, told_here) = of(ranks);
             let apart = (loss - whole).abs();
             assert!(apart <= 1e-5 * whole.abs(), "{method} on {ranks}: {loss} for {whole}");
             // What was counted was counted of all processes' pictures.
-            let apart = shares_here.iter().zip(&shares).map(|(a, b)| (a - b).abs());
-            assert_eq!(shares_here.len(), shares.len());
+            let apart = told_here.iter().zip(&told).map(|(a, b)| (a - b).abs());
+            assert_eq!(told_here.len(), told.len());
             assert!(apart.fold(0.0, f64::max) < 0.05, "{method} on {ranks}");
             // Raw pixels and the network as it was drawn: the same pictures vote.
             assert_eq!(judged_here[..2], judged[..2], "{method} on {ranks}");
@@ -132,31 +108,26 @@ fn the_first_step_is_that_of_one_process() {
 
 #[test]
 fn a_run_goes_on_with_other_processes() {
-    let config = |rounds| {
-        let mut config = tiny();
-        config.data.shapes_train = 22; // which four cannot share out evenly
-        config.training.rounds = rounds;
-        config
-    };
-    let data = data(&config(0));
-    let (all, one) = (config(1), tempfile::tempdir().unwrap());
+    let mut all = tiny();
+    all.data.shapes_train = 22; // which four cannot share out evenly
+    all.training.rounds = 2;
+    let (data, one) = (data(&all), tempfile::tempdir().unwrap());
     let whole = go_on(1, one.path(), |_| all.clone(), &data).unwrap();
-    for (before, after) in [(1, 2), (2, 1), (2, 4), (4, 1)] {
+    for processes in [[1, 2, 4], [4, 1, 2], [2, 4, 1]] {
         let runs = tempfile::tempdir().unwrap();
-        go_on(before, runs.path(), |_| all.clone(), &data).unwrap();
-        // As it was after round 0.
         let path = |name: &str| checkpoint_path(&runs.path().join("run"), name);
-        std::fs::copy(path("round-0"), path("last")).unwrap();
-        let begun = Checkpoint::load(&path("last")).unwrap();
-        assert_eq!(begun.memory().map(|(rows, dim)| rows.len() / dim), Some(22));
-        let events = go_on(after, runs.path(), |_| all.clone(), &data).unwrap();
-        let ended = Checkpoint::load(&path("last")).unwrap();
-        assert_eq!(ended.standing.position.round, 2, "{before} then {after}");
-        let (rows, dim) = ended.memory().unwrap();
-        assert!(rows.iter().all(|v| v.is_finite()));
-        assert_eq!(rows.len() / dim, 22);
-        let (found, expected) = (discovered(&events).unwrap(), discovered(&whole).unwrap());
-        assert_eq!((found.anchors, found.k), (expected.anchors, expected.k));
+        for (part, ranks) in processes.into_iter().enumerate() {
+            let events = go_on(ranks, runs.path(), |_| all.clone(), &data).unwrap();
+            let ended = Checkpoint::load(&path("last")).unwrap();
+            assert_eq!(ended.standing.position.round, 3, "{processes:?}");
+            assert_eq!(ended.memory().map(|(rows, dim)| rows.len() / dim), Some(22));
+            if part < 2 {
+                let (found, expected) = (discovered(&events).unwrap(), discovered(&whole).unwrap());
+                assert_eq!((found.anchors, found.k), (expected.anchors, expected.k));
+                // As it was after a round before its last.
+                std::fs::copy(path(&format!("round-{part}")), path("last")).unwrap();
+            }
+        }
     }
 }
 
@@ -166,15 +137,12 @@ fn a_sampled_loss_is_that_of_one_process() {
     let mut config = one_step(MethodChoice::And);
     config.data.shapes_train = 64;
     config.training.batch = 8;
+    config.discovery.fill = false;
     let data = data(&config);
     let of = |ranks: usize, rows: LossRows| {
         let mut config = config.clone();
         config.discovery.loss_rows = rows;
-        let mut all = ThreadRank::run(ranks, |rank| {
-            let device = Device::cpu(1).among(Communicator::of(rank));
-            first_losses(&device, &config, &data, 2)
-        });
-        all.swap_remove(0)
+        on_ranks(ranks, |device| first_losses(device, &config, &data, 2)).swap_remove(0)
     };
     let (exact, sampled) = (of(1, LossRows::Exact), of(1, LossRows::Sampled(16)));
     let off = (sampled[0] - exact[0]).abs() / exact[0];
@@ -190,36 +158,17 @@ fn a_sampled_loss_is_that_of_one_process() {
     assert_eq!(of(1, LossRows::Sampled(64)), exact);
 }
 
-/// Begun by four, gone on with by one, brought to its end by two.
-#[test]
-fn a_run_passes_from_four_to_one_to_two() {
-    let mut config = tiny();
-    config.data.shapes_train = 22;
-    config.training.rounds = 2;
-    let data = data(&config);
-    let runs = tempfile::tempdir().unwrap();
-    let path = |name: &str| checkpoint_path(&runs.path().join("run"), name);
-    for (ranks, then) in [(4, Some("round-0")), (1, Some("round-1")), (2, None)] {
-        let events = go_on(ranks, runs.path(), |_| config.clone(), &data).unwrap();
-        assert!(losses(&events).iter().all(|loss| loss.is_finite()));
-        let ended = Checkpoint::load(&path("last")).unwrap();
-        assert_eq!(ended.standing.position.round, 3, "{ranks} ranks");
-        if let Some(then) = then {
-            std::fs::copy(path(then), path("last")).unwrap();
-        }
-    }
+/// What each of several processes finds, on a device of its own.
+fn on_ranks<T: Send>(ranks: usize, find: impl Fn(&Device) -> T + Sync) -> Vec<T> {
+    ThreadRank::run(ranks, |rank| find(&Device::cpu(1).among(Communicator::of(rank))))
 }
 
 /// The losses of the first steps of a run.
-fn first_losses(device: &Device, config: &RunConfig, data: &Dataset, steps: usize) -> Vec<f64> {
+fn first_losses(device: &Device, config: &RunConfig, data: &Dataset, count: usize) -> Vec<f64> {
     let mut trainer = Trainer::new(device, config, TrainingSet::of(data)).unwrap();
     trainer.begin().unwrap();
-    let mut losses = vec![];
-    while losses.len() < steps {
-        let at = Position { batch: losses.len(), ..Position::default() };
-        losses.extend(trainer.advance(at, 1).unwrap());
-    }
-    losses
+    let until = Position { batch: count, ..Position::default() };
+    steps(&mut trainer, Position::default(), until, config.training.epochs)
 }
 
 /// How far losses part from others, at most, relative to these.
@@ -235,6 +184,7 @@ fn fifty_losses_part_as_those_of_one_process_do() {
     const STEPS: usize = 50;
     let mut config = one_step(MethodChoice::And);
     config.network.width = 8;
+    config.discovery.fill = false;
     config.training.batch = 8;
     config.data.shapes_train = STEPS * config.training.batch;
     config.training.learning_rate = 0.003; // at a high one all that parts is soon as far apart as can be
@@ -252,10 +202,7 @@ fn fifty_losses_part_as_those_of_one_process_do() {
         return;
     }
     for ranks in [2, 4] {
-        let all = ThreadRank::run(ranks, |rank| {
-            let device = Device::cpu(1).among(Communicator::of(rank));
-            first_losses(&device, &config, &data, STEPS)
-        });
+        let all = on_ranks(ranks, |device| first_losses(device, &config, &data, STEPS));
         let found = apart(&all[0], &whole);
         println!("{ranks} ranks part by {found:.1e}, one process from itself by {by_itself:.1e}");
         assert!(found <= 2.0 * by_itself, "{ranks} ranks: {found:.1e}, {by_itself:.1e}");
@@ -268,16 +215,15 @@ fn fifty_losses_part_as_those_of_one_process_do() {
 fn a_time_budget_is_that_of_the_first() {
     let config = tiny();
     let data = data(&config);
-    let epochs = ThreadRank::run(2, |rank| {
-        let communicator = Communicator::of(rank);
-        let device = Device::cpu(1).among(communicator.clone());
+    let epochs = on_ranks(2, |device| {
+        let communicator = device.communicator();
         let folder = tempfile::tempdir().unwrap();
         let seconds = 20.0 + 10.0 * communicator.rank() as f64;
         let budget = TimeBudget::new(seconds, Instant::now());
-        let measured = measure(&device, &config, &data, None, folder.path(), &budget).unwrap();
+        let measured = measure(device, &config, &data, None, folder.path(), &budget).unwrap();
         let with = |rounds, epochs| config.with_rounds(rounds, epochs);
         let found = || measured.fitted(&budget, 0..=2, with);
-        found_by_first(&communicator, found).unwrap()
+        found_by_first(communicator, found).unwrap()
     });
     assert!(epochs[0].1 > 1 && epochs[0] == epochs[1], "{epochs:?}");
 }
@@ -302,13 +248,12 @@ fn one_loaded_bank_is_seen_alike() {
         (found, discovered(&events).unwrap())
     };
     let vote = |ranks: usize| {
-        let all = ThreadRank::run(ranks, |rank| {
-            let device = Device::cpu(1).among(Communicator::of(rank));
-            let mut trainer = Trainer::new(&device, &all, TrainingSet::of(&data)).unwrap();
+        let all = on_ranks(ranks, |device| {
+            let mut trainer = Trainer::new(device, &all, TrainingSet::of(&data)).unwrap();
             let bank = Checkpoint::load(&from("round-0")).unwrap();
             trainer.restore(bank, &from("round-0")).unwrap();
-            let mut examiner = Labelled::of(&data, &all.evaluation, &device).unwrap();
-            trainer.judge(&mut examiner).unwrap().unwrap()
+            let examiner = Labelled::of(&data, &all.evaluation, device).unwrap();
+            trainer.judge(&examiner).unwrap()
         });
         assert!(all.iter().all(|accuracy| *accuracy == all[0]));
         all[0]
@@ -370,25 +315,16 @@ fn what_cannot_be_trained_together_is_refused() {
     assert!(differ.contains("training.epochs: 1 on rank 0, 2 on rank 2"), "{differ}");
 }
 
-/// A BMP file of 8×8 pixels.
-fn bitmap(byte: impl Fn(u8) -> u8) -> Vec<u8> {
-    let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect();
-    let size: Vec<u8> = words(&[54 + 192, 0, 54]);
-    let about: Vec<u8> = words(&[40, 8, 8, 24 << 16 | 1, 0, 192, 0, 0, 0, 0]);
-    let pixels = (0..192).map(byte).collect();
-    [b"BM".to_vec(), size, about, pixels].concat()
-}
-
 /// A folder of pictures, one of which cannot be read.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for i in 0..23_u8 {
-        let mut bytes = bitmap(|b| b ^ (11 * i));
+        let rgb: Vec<u8> = (0..192).map(|b| b ^ (11 * i)).collect();
+        let mut png = encode_png(8, 8, &rgb).unwrap();
         if i == 7 {
-            bytes.truncate(40);
+            png.truncate(40);
         }
-        let path = folder.path().join(format!("{i:02}.bmp"));
-        std::fs::write(path, bytes).unwrap();
+        std::fs::write(folder.path().join(format!("{i:02}.png")), png).unwrap();
     }
     folder
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use anchorhood_engine::{Batch, Device, Graph, Network, NetworkOptions, Precision, Result, Stream};
 use anchorhood_methods::{Method, ViewSettings};
-use anchorhood_train::{Placement, Position, Preset, RunConfig, Trainer, TrainingSet};
+use anchorhood_train::{Placement, Position, RunConfig, Trainer, TrainingSet};
+
+use crate::common;
 
 /// Shows each view to a network without weights, and keeps what comes out.
 struct Watcher {
@@ -44,8 +46,7 @@ impl Method for Watcher {
 
 /// What the first step of a run sees of each view.
 fn seen(device: &Device, config: &RunConfig, views: &[ViewSettings]) -> Vec<Vec<f32>> {
-    let options = config.data.load_options(config.seed);
-    let data = anchorhood_data::open(&config.data.set, &options).unwrap();
+    let data = common::data(config);
     let size = data.train.pictures.height();
     let mut graph = Graph::new();
     let x = graph.input(size, size, 3);
@@ -66,16 +67,9 @@ fn seen(device: &Device, config: &RunConfig, views: &[ViewSettings]) -> Vec<Vec<
     all[..views.len()].to_vec()
 }
 
-fn small() -> RunConfig {
-    let mut config = Preset::Quick.config("shapes");
-    config.data.shapes_train = 32;
-    config.data.size = Some(16);
-    config.training.batch = 16;
-    config
-}
-
 fn each_view_has_its_settings(device: &Device) {
-    let config = small();
+    let mut config = common::tiny();
+    config.data.size = Some(16);
     let same = ViewSettings::default();
     let other = ViewSettings { blur: Some(1.0), solarise: Some(0.5) };
     let alone = seen(device, &config, &[same]);

@@ -2,14 +2,15 @@
 //! knows nothing of it.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
 use anchorhood_train::{
-    Checkpoint, ConfigError, Event, MethodChoice, Preset, RunConfig, RunDir, Standing, TrainError,
-    Trainer, TrainingSet, build_method, judge, train,
+    Checkpoint, ConfigError, MethodChoice, Preset, RunConfig, RunDir, Standing, TrainError,
+    Trainer, TrainingSet, judge, train,
 };
+
+use crate::common::{Run, data, judged, trainer, unlabelled};
 
 fn config(whiten: f64) -> RunConfig {
     let mut config = Preset::Quick.config_for("shapes", MethodChoice::SimClr);
@@ -24,24 +25,9 @@ fn config(whiten: f64) -> RunConfig {
     config
 }
 
-fn data(config: &RunConfig) -> Dataset {
-    let options = config.data.load_options(config.seed);
-    anchorhood_data::open(&config.data.set, &options).unwrap()
-}
-
 fn run(data: &Dataset, config: &RunConfig) -> (Checkpoint, Option<f64>) {
-    let folder = tempfile::tempdir().unwrap();
-    let config = config.fitted(data).unwrap();
-    let mut dir = RunDir::create(folder.path(), "run", &config).unwrap();
-    let mut told = None;
-    let mut observer = |event: &Event| {
-        if let Event::RunEnded(ended) = event {
-            told = ended.last.map(|a| a.top1);
-        }
-    };
-    let stop = AtomicBool::new(false);
-    train(&Device::cpu(1), &mut dir, data, &mut observer, &stop).unwrap();
-    (Checkpoint::load(&dir.checkpoint("last")).unwrap(), told)
+    let (told, saved) = Run::on(&Device::cpu(1), config, data.clone()).whole();
+    (saved, judged(&told).last().copied())
 }
 
 #[test]
@@ -72,10 +58,8 @@ fn the_checkpoint_is_judged_as_its_run_was_and_learns_the_same_without() {
 fn pictures_without_labels_are_whitened_too() {
     let config = config(0.5);
     let labelled = data(&config);
-    let mut blind = labelled.clone();
-    blind.train.labels = None;
-    blind.test = None;
-    let (with, without) = (run(&labelled, &config).0, run(&blind, &config).0);
+    let (with, _) = run(&labelled, &config);
+    let (without, _) = run(&unlabelled(&labelled), &config);
     assert!(with.weights == without.weights);
 }
 
@@ -102,12 +86,7 @@ fn a_configuration_that_does_not_know_its_features_is_refused() {
 fn it_is_kept_where_a_run_goes_on() {
     let config = config(0.5);
     let data = data(&config);
-    let config = config.fitted(&data).unwrap();
-    let fresh = || {
-        let device = Device::cpu(1);
-        let method = build_method(&device, &config, &data).unwrap();
-        Trainer::with(&device, &config, TrainingSet::of(&data), method).unwrap()
-    };
+    let fresh = || trainer(&Device::cpu(1), &config, &data);
     let mut first = fresh();
     let before = first.checkpoint(Standing::default()).unwrap();
     assert_eq!(before.judged_layer, "avgpool");

@@ -5,20 +5,13 @@ use std::time::Instant;
 use anchorhood::discover::{MemoryBank, Neighbourhoods};
 use serde_json::json;
 
-use super::{at_least_one, median, step::random_rows};
+use super::{median, step::random_rows};
 use crate::args::BenchDiscoverArgs;
 use crate::args::device;
 use crate::args::ranks::Ranks;
 use crate::terminal::failure::Failure;
 
-/// Runs the benchmark.
 pub fn run(args: &BenchDiscoverArgs) -> Result<(), Failure> {
-    at_least_one(&[
-        ("n", args.n),
-        ("dim", args.dim),
-        ("neighbours", args.neighbours),
-        ("repeat", args.repeat),
-    ])?;
     if args.neighbours >= args.n {
         return Err(Failure::usage(format!(
             "--neighbours {}: there are only {} others among {}",

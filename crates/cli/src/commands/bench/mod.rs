@@ -10,7 +10,6 @@ use crate::args::{Bench, BenchArgs, BenchCommon};
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
-/// Runs the command.
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let common = match &args.what {
         Bench::Step(args) => &args.common,
@@ -39,10 +38,7 @@ impl BenchCommon {
     }
 
     fn show(&self, text: &str, object: &serde_json::Value) -> Result<(), Failure> {
-        match self.json {
-            true => output::line(&object.to_string()),
-            false => output::line(text),
-        }
+        output::either(self.json, || object.clone(), || text.into())
     }
 }
 
@@ -54,14 +50,6 @@ fn median(mut values: Vec<f64>) -> f64 {
         0 => f64::NAN,
         n if n % 2 == 1 => values[middle],
         _ => (values[middle - 1] + values[middle]) / 2.0,
-    }
-}
-
-/// Says which argument of a benchmark must not be zero.
-fn at_least_one(arguments: &[(&str, usize)]) -> Result<(), Failure> {
-    match arguments.iter().find(|(_, value)| *value == 0) {
-        Some((name, _)) => Err(Failure::usage(format!("--{name} must be at least 1"))),
-        None => Ok(()),
     }
 }
 

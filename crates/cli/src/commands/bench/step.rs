@@ -11,23 +11,14 @@ use anchorhood::train::{Position, Preset, Trainer, TrainingSet};
 use serde_json::json;
 
 use super::fixed_batch::FixedBatch;
-use super::{at_least_one, median};
+use super::median;
 use crate::args::BenchStepArgs;
 use crate::args::device;
 use crate::args::ranks::alone;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
-/// Runs the benchmark.
 pub fn run(args: &BenchStepArgs) -> Result<(), Failure> {
-    at_least_one(&[
-        ("width", args.width),
-        ("batch", args.batch),
-        ("size", args.size),
-        ("n", args.n),
-        ("dim", args.dim),
-        ("steps", args.steps),
-    ])?;
     let begun = Instant::now();
     let device = device::open(&args.common.machine())?.among(alone());
     let mut trainer = trainer(args, &device)?;

@@ -8,7 +8,6 @@ use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
-/// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let bar = Bar::new("reading", args.json);
     let report = check(&args.data, &|done, total| bar.at(done, total));

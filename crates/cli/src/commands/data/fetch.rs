@@ -8,12 +8,12 @@ use anchorhood::files::{Disk, FileSystem, open_regular};
 use flate2::read::GzDecoder;
 
 use super::FetchArgs;
+use crate::args::model::io as failed;
 use crate::commands::download::{Checksum, Download};
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
-/// Runs the command.
 pub fn run(args: &FetchArgs) -> Result<(), Failure> {
     let set = facts_of(&args.name).filter(|set| set.name == args.name);
     let set = set.ok_or_else(|| unknown(&args.name))?;
@@ -25,8 +25,7 @@ pub fn run(args: &FetchArgs) -> Result<(), Failure> {
         return Err(Failure::usage(format!("--extra: {name} has no extra pictures")));
     }
     let folder = args.to.join(set.folder);
-    Disk.create_folders(&folder)
-        .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
+    Disk.create_folders(&folder).map_err(failed(&folder))?;
     for archive in set.archives.iter().filter(|a| args.extra || !a.optional) {
         get(args, archive, &folder)?;
     }
@@ -64,10 +63,9 @@ fn get(args: &FetchArgs, archive: &Archive, folder: &Path) -> Result<(), Failure
     };
     download.run()?;
     if archive.creates.is_some() {
-        unpack_with_bar(&to, folder, archive)
-            .map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
+        unpack_with_bar(&to, folder, archive).map_err(failed(&to))?;
         if !args.keep {
-            Disk.remove(&to).map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
+            Disk.remove(&to).map_err(failed(&to))?;
         }
     }
     Ok(())

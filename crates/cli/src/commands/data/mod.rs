@@ -111,7 +111,6 @@ pub struct PackArgs {
     pub json: bool,
 }
 
-/// Runs the command.
 pub fn run(args: &DataArgs) -> Result<(), Failure> {
     match &args.what {
         Data::Fetch(args) => fetch::run(args),

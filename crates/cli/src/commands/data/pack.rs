@@ -10,7 +10,6 @@ use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
-/// Runs the command.
 pub fn run(args: &PackArgs) -> Result<(), Failure> {
     let clock = Instant::now();
     let bar = Bar::new("packing", false);
@@ -18,10 +17,7 @@ pub fn run(args: &PackArgs) -> Result<(), Failure> {
     let packed = pack(&args.data, &args.output, args.size, args.force, &progress);
     drop(bar);
     let packed = packed?;
-    let becomes = match packed.published {
-        true => "packed as plain grey",
-        false => "left out",
-    };
+    let becomes = if packed.published { "packed as plain grey" } else { "left out" };
     for (file, why) in &packed.skipped {
         eprintln!("warning: {file}: {becomes}: {why}");
     }

@@ -1,7 +1,5 @@
 //! `anchorhood evaluate` on layers: linear classifiers, and kNN where the memory cannot vote.
 
-use std::sync::Mutex;
-
 use anchorhood::engine::{Graph, NodeId};
 use anchorhood::evaluate::{LinearOptions, Spread};
 use anchorhood::train::{
@@ -14,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::EvaluateArgs;
 use crate::args::device;
 use crate::args::run_data;
-use crate::terminal::bar::Bar;
+use crate::terminal::bar::Bars;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
@@ -29,7 +27,7 @@ pub struct LayerArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub layer: Vec<String>,
     /// Repeat with so many seeds, and give mean ± standard deviation.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// Epochs of a linear classifier.
     #[arg(long, value_name = "N", default_value_t = LinearOptions::default().epochs)]
@@ -89,9 +87,6 @@ pub fn wanted(args: &EvaluateArgs, subject: &Encoder) -> bool {
 /// Runs the command on layers.
 pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
     let config = &subject.config;
-    if args.layers.seeds == 0 {
-        return Err(Failure::usage("--seeds must be at least 1"));
-    }
     let options = args.layers.options().check();
     options.map_err(|e| Failure::usage(e.to_string()))?;
     if args.features == Some(FeatureSource::Memory) {
@@ -116,8 +111,16 @@ pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
         seeds: args.layers.seeds,
     };
     let device = device::open(&config.machine)?;
-    let bars = Bars { quiet: args.json, now: Mutex::new(None) };
-    let tell = |progress: LayerProgress| bars.tell(progress);
+    let bars = Bars::new(args.json);
+    let tell = |progress: LayerProgress| match progress {
+        LayerProgress::Extracting { layer, done, total, .. } => {
+            bars.at(&format!("extracting {layer}"), done, total, "")
+        }
+        LayerProgress::Probing { layer, seed, epoch, epochs, loss, .. } => {
+            let what = format!("linear classifier on {layer}, seed {seed}");
+            bars.at(&what, epoch, epochs, &format!("loss {loss:.4}"));
+        }
+    };
     let judged = judge_layers(&device, subject, &graph, &layers, &options, &data, &tell);
     drop(bars);
     let (figures, note) = judged?;
@@ -182,37 +185,5 @@ fn chosen(
         }
         [all] if all == "all" => Ok(graph.taps().to_vec()),
         names => names.iter().map(find).collect(),
-    }
-}
-
-/// A bar for each part of the work, one at a time.
-struct Bars {
-    quiet: bool,
-    now: Mutex<Option<(String, Bar)>>,
-}
-
-impl Bars {
-    fn tell(&self, progress: LayerProgress) {
-        let what = match progress {
-            LayerProgress::Extracting { layer, .. } => format!("extracting {layer}"),
-            LayerProgress::Probing { layer, seed, .. } => {
-                format!("linear classifier on {layer}, seed {seed}")
-            }
-        };
-        // Told from whichever thread gets there; what would have to wait is left out.
-        let Ok(mut now) = self.now.try_lock() else {
-            return;
-        };
-        if now.as_ref().is_none_or(|(shown, _)| *shown != what) {
-            *now = None; // the one before goes first
-            *now = Some((what.clone(), Bar::new(what, self.quiet)));
-        }
-        let Some((_, bar)) = &*now else { return };
-        match progress {
-            LayerProgress::Extracting { done, total, .. } => bar.at(done, total),
-            LayerProgress::Probing { epoch, epochs, loss, .. } => {
-                bar.with(epoch, epochs, &format!("loss {loss:.4}"))
-            }
-        }
     }
 }

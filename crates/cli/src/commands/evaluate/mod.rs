@@ -22,7 +22,6 @@ use crate::terminal::draw;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
-/// Runs the command.
 pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     let file = Path::new(&args.run);
     if args.run == Model::BASE || is_onnx(file) || Model::is_alone(file) {
@@ -58,7 +57,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
             "data": data.name,
             "validate_on": config.data.validate_on.to_string(),
             "position": checkpoint.standing.position,
-            "features": config.evaluation.features,
+            "features": config.evaluation.features.name(),
             "raw_pixels": found.raw_pixels,
             "untrained": found.untrained,
             "trained": found.trained,

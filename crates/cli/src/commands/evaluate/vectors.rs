@@ -6,7 +6,7 @@ use anchorhood::engine::Device;
 use anchorhood::evaluate::Rows;
 use anchorhood::search::Model;
 use anchorhood::train::{
-    Accuracy, EvaluationConfig, Examiner, FeatureSource, Labelled, RunConfig, TrainError,
+    Accuracy, EvaluationConfig, FeatureSource, Labelled, RunConfig, TrainError,
 };
 use serde_json::json;
 
@@ -91,8 +91,7 @@ fn judge(
 ) -> Result<Judged, Failure> {
     let none = || TrainError::NoLabels { data: data.name.clone() };
     let how = &config.evaluation;
-    let mut examiner = Labelled::of(data, how, device).ok_or_else(none)?;
-    let raw_pixels = examiner.raw_pixels()?.ok_or_else(none)?;
+    let raw_pixels = Labelled::of(data, how, device).ok_or_else(none)?.raw_pixels()?;
     let (model, values) = vote(device, model, how, data)?.ok_or_else(none)?;
     Ok(Judged { raw_pixels, model, values })
 }

@@ -7,6 +7,7 @@ use anchorhood::files::{Disk, FileSystem};
 use anchorhood::search::{KNOWN_MODELS, KnownModel};
 
 use super::{FetchArgs, folder};
+use crate::args::model::io;
 use crate::commands::download::{Checksum, Download};
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -15,21 +16,19 @@ use crate::terminal::output;
 struct Wanted<'a> {
     name: &'a str,
     url: String,
-    file: &'a str,
+    file: String,
     sum: Checksum<'a>,
     megabytes: u32,
 }
 
-/// Runs the command.
 pub fn run(args: &FetchArgs) -> Result<(), Failure> {
     let wanted = match KnownModel::named(&args.model) {
         Some(known) => published(args, known),
         None => by_address(args)?,
     };
     let folder = folder()?;
-    Disk.create_folders(&folder)
-        .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
-    let to = folder.join(wanted.file);
+    Disk.create_folders(&folder).map_err(io(&folder))?;
+    let to = folder.join(&wanted.file);
     let download = Download {
         url: &wanted.url,
         to: &to,
@@ -47,14 +46,11 @@ pub fn run(args: &FetchArgs) -> Result<(), Failure> {
 }
 
 fn published<'a>(args: &'a FetchArgs, known: &'a KnownModel) -> Wanted<'a> {
-    let url = match &args.mirror {
-        Some(mirror) => format!("{}/{}", mirror.trim_end_matches('/'), known.file),
-        None => known.url.into(),
-    };
+    let (file, folder) = (known.file(), args.mirror.as_deref().unwrap_or(KnownModel::FOLDER));
     Wanted {
         name: known.name,
-        url,
-        file: known.file,
+        url: format!("{}/{file}", folder.trim_end_matches('/')),
+        file,
         sum: match &args.sha256 {
             Some(whole) => Checksum::Sha256(whole),
             None => Checksum::Sha256Begins(known.sha256),
@@ -87,7 +83,8 @@ fn by_address(args: &FetchArgs) -> Result<Wanted<'_>, Failure> {
             "{address}: does not end in the name of a file, such as model.safetensors"
         )));
     }
-    Ok(Wanted { name: file, url: address.clone(), file, sum: Checksum::Sha256(sum), megabytes: 0 })
+    let (url, sum) = (address.clone(), Checksum::Sha256(sum));
+    Ok(Wanted { name: file, url, file: file.into(), sum, megabytes: 0 })
 }
 
 fn unknown(name: &str) -> Failure {

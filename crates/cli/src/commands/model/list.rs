@@ -10,7 +10,6 @@ use super::{ListArgs, folder};
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
-/// Runs the command.
 pub fn run(args: &ListArgs) -> Result<(), Failure> {
     let folder = folder()?;
     let others = fetched_by_address(&folder);
@@ -30,7 +29,7 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
         "\n`base` is inside this program. BSD-3-Clause is the licence of torchvision's code. Its weights were learnt from ImageNet-1k, with labels: the terms of those pictures\n\
          may matter for what you do with them. They are published at {};\n\
          `anchorhood model fetch NAME` keeps one in {}.",
-        KNOWN_MODELS[0].url.trim_end_matches(KNOWN_MODELS[0].file),
+        KnownModel::FOLDER,
         folder.display()
     ))?;
     let names: Vec<String> = others.iter().map(|p| p.display().to_string()).collect();
@@ -52,7 +51,7 @@ fn base() -> Result<String, Failure> {
 fn fetched_by_address(folder: &Path) -> Vec<PathBuf> {
     let names = fetched_models(folder).into_iter();
     let names = names.filter_map(|path| path.file_name().map(PathBuf::from));
-    let known = |name: &PathBuf| KNOWN_MODELS.iter().any(|k| name.as_os_str() == k.file);
+    let known = |name: &PathBuf| KNOWN_MODELS.iter().any(|k| name.as_os_str() == &*k.file());
     names.filter(|name| !known(name)).collect()
 }
 
@@ -63,7 +62,7 @@ fn row(known: &KnownModel, folder: &Path) -> Vec<String> {
         known.architecture.to_string(),
         known.megabytes.to_string(),
         format!("{}…", known.sha256),
-        known.licence.into(),
+        KnownModel::LICENCE.into(),
         if here { "yes" } else { "no" }.into(),
     ]
 }
@@ -74,9 +73,9 @@ fn object(known: &KnownModel, folder: &Path) -> Value {
         "network": known.architecture.name(),
         "megabytes": known.megabytes,
         "sha256_begins": known.sha256,
-        "licence": known.licence,
+        "licence": KnownModel::LICENCE,
         "about": known.about,
-        "url": known.url,
+        "url": format!("{}{}", KnownModel::FOLDER, known.file()),
         "file": fetched_model(folder, known.name),
     })
 }

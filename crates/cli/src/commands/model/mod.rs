@@ -75,7 +75,6 @@ pub struct ShowArgs {
     pub json: bool,
 }
 
-/// Runs the command.
 pub fn run(args: &ModelCommandArgs) -> Result<(), Failure> {
     match &args.what {
         ModelCommand::List(args) => list::run(args),

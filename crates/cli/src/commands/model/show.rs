@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anchorhood::engine::{Graph, Role};
 use anchorhood::files::OpenContainer;
-use anchorhood::search::{Checked, KNOWN_MODELS, Model};
+use anchorhood::search::{Checked, KNOWN_MODELS, KnownModel, Model};
 use anchorhood::train::{Checkpoint, NetworkConfig};
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,6 @@ use crate::args::model::load_model;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
-/// Runs the command.
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let model = load_model(&args.runs, &args.model)?;
     let facts = facts(&model);
@@ -111,9 +110,9 @@ fn source(model: &Model) -> String {
         return "inside this program, learnt without labels (docs/base.md)".into();
     }
     let name = model.path().file_name();
-    let known = KNOWN_MODELS.iter().find(|k| name.is_some_and(|n| n == k.file));
+    let known = KNOWN_MODELS.iter().find(|k| name.is_some_and(|n| n == &*k.file()));
     match known {
-        Some(known) => format!("{} ({})", known.about, known.licence),
+        Some(known) => format!("{} ({})", known.about, KnownModel::LICENCE),
         None if Checkpoint::load(model.path()).is_ok() => "a checkpoint of this program".into(),
         None if OpenContainer::is_ours(model.path()) => "a model file of this program".into(),
         None => "another program's weights".into(),

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Ran, Sandbox};
+use crate::common::{Ran, Sandbox, Words};
 
 /// How the server treats a request.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,8 @@ fn serve(
     if from.is_some_and(|from| from >= total) {
         return write!(
             stream,
-            "HTTP/1.1 416 No\r\nContent-Range: bytes */{total}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            "HTTP/1.1 416 No\r\nContent-Range: bytes */{total}\r\nContent-Length: 0\r\n\
+             Connection: close\r\n\r\n"
         );
     }
     let (first, rest) = match from {
@@ -110,8 +111,8 @@ pub fn megabyte() -> Vec<u8> {
 }
 
 /// Runs the program without a proxy: the server is on this machine.
-pub fn run<S: AsRef<str>>(sandbox: &Sandbox, args: &[S]) -> Ran {
-    let mut command = sandbox.command(args);
+pub fn run(sandbox: &Sandbox, words: &(impl Words + ?Sized)) -> Ran {
+    let mut command = sandbox.command(words);
     for name in ["http_proxy", "https_proxy", "all_proxy"] {
         command.env_remove(name).env_remove(name.to_uppercase());
     }

@@ -1,12 +1,9 @@
-//! Folders of pictures, and a run to put them through.
+//! Folders of pictures.
 
 use std::fs;
 use std::path::Path;
 
 use image::{Rgb, RgbImage};
-use serde_json::Value;
-
-use crate::common::Sandbox;
 
 /// A picture of 16×16, the size of the tiny run, that differs from others by its number.
 pub fn picture(number: u32) -> RgbImage {
@@ -14,6 +11,11 @@ pub fn picture(number: u32) -> RgbImage {
         let (a, b) = (number % 7 + 1, number / 7 % 5 + 1);
         Rgb([(x * 5 * a + number * 3) as u8, (y * 7 * b) as u8, (number * 37 + x * y) as u8])
     })
+}
+
+/// The same, wider than it is high.
+pub fn wide(number: u32) -> RgbImage {
+    image::imageops::resize(&picture(number), 20, 16, image::imageops::FilterType::Nearest)
 }
 
 /// `0.png`, `1.png` … in a folder.
@@ -25,12 +27,12 @@ pub fn fill(folder: &Path, count: u32) {
     }
 }
 
-/// A sandbox with a tiny run called `a`.
-pub fn trained(more: &[&str]) -> Sandbox {
-    let sandbox = Sandbox::new();
-    let args = [&["--name", "a", "--quiet"], more].concat();
-    sandbox.train(&args).succeeded();
-    sandbox
+/// Two kinds of pictures, which any network tells apart: one is dark, the other light and striped.
+pub fn of_kind(light: bool, number: u8) -> RgbImage {
+    RgbImage::from_fn(16, 16, |x, _| match light {
+        true => Rgb([255 - number, (x % 2 * 255) as u8, 200]),
+        false => Rgb([number, 0, 30 + number]),
+    })
 }
 
 /// A picture full of detail, of its own for each number.
@@ -50,7 +52,20 @@ pub fn scene(number: u32) -> RgbImage {
     })
 }
 
-/// What a program wrote, a JSON object a line.
-pub fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+/// A picture's file.
+pub fn png(picture: &RgbImage) -> Vec<u8> {
+    let mut bytes = std::io::Cursor::new(vec![]);
+    picture.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+    bytes.into_inner()
+}
+
+/// A PNG whose header promises 100,000 × 100,000 pixels; nothing of them is there.
+pub fn huge_png() -> Vec<u8> {
+    let mut bytes = png(&picture(1));
+    bytes[16..20].copy_from_slice(&100_000_u32.to_be_bytes());
+    bytes[20..24].copy_from_slice(&100_000_u32.to_be_bytes());
+    let mut sum = flate2::Crc::new();
+    sum.update(&bytes[12..29]);
+    bytes[29..33].copy_from_slice(&sum.sum().to_be_bytes());
+    bytes
 }

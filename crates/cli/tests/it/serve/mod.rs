@@ -1,8 +1,7 @@
 //! `serve`, by the real program on a free port.
 
-mod browser;
 mod growing;
-mod served;
+pub mod served;
 mod stopping;
 mod strangers;
 mod training;

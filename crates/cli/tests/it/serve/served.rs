@@ -9,7 +9,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::Sandbox;
-use crate::folders::{fill, picture, trained};
 
 /// A server, ended when the test ends.
 pub struct Served {
@@ -103,19 +102,4 @@ impl Drop for Served {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// A sandbox with a run `a`, a folder of pictures and its index.
-pub fn indexed() -> Sandbox {
-    let sandbox = trained(&[]);
-    fill(&sandbox.path("pictures"), 30);
-    let args = ["index", "--model", "a", "pictures", "-o", "my.index", "--quiet"];
-    sandbox.run(&args).succeeded();
-    sandbox
-}
-
-pub fn png(number: u32) -> Vec<u8> {
-    let mut bytes = std::io::Cursor::new(vec![]);
-    picture(number).write_to(&mut bytes, image::ImageFormat::Png).unwrap();
-    bytes.into_inner()
 }

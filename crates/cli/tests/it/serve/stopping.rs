@@ -5,39 +5,33 @@ use std::time::{Duration, Instant};
 
 use anchorhood::search::PictureIndex;
 
-use crate::folders::trained;
-use crate::serve::served::{Served, indexed};
+use crate::common::{signal, trained};
+use crate::search::indexed;
+use crate::serve::served::Served;
 
 #[test]
 fn what_cannot_be_served() {
-    let sandbox = indexed();
+    let sandbox = indexed("");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let run = |args: &[&str]| sandbox.run(&[&["serve"], args].concat());
-    run(&["a", "--port", &port]).failed(2, &["port", &port, "taken", "--port"]);
-    run(&["a", "--host", "0.0.0.0", "--token", "fifteen-letters"]).failed(2, &["--token", "16"]);
-    run(&["nothing"]).failed(2, &["nothing"]);
-    let other = ["--name", "b", "--quiet", "--seed", "5"];
-    sandbox.train(&other).succeeded();
-    run(&["my.index", "--model", "b"]).failed(2, &["another model"]);
+    let run = |words: &str| sandbox.run(&format!("serve {words}"));
+    run(&format!("a --port {port}")).failed(2, &format!("{port}; taken; --port"));
     // An index that somebody made could name the whole disk as its folder; only the one who serves
     // it may.
-    let mut wide = PictureIndex::load(sandbox.path("my.index")).unwrap();
+    let mut wide = PictureIndex::load(sandbox.path("p.index")).unwrap();
     wide.moved_to(&["/"]).unwrap();
     let parts = wide.parts().clone();
     let wide = PictureIndex::from_parts(&sandbox.path("wide.index"), parts).unwrap();
     wide.save().unwrap();
-    run(&["wide.index"]).failed(2, &["wide.index", "in /,", "--folder"]);
+    run("wide.index").failed(2, "wide.index; in /,; --folder");
     let meant = Served::start(&sandbox, &["wide.index", "--folder", "pictures"]);
     assert_eq!(meant.get("/api/picture/3").0, 200);
-    std::fs::write(sandbox.path("bad.index"), "nonsense").unwrap();
-    run(&["bad.index"]).failed(1, &["not a whole index"]);
 }
 
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_it_cleanly() {
-    let sandbox = trained(&[]);
+    let sandbox = trained("");
     let mut served = Served::start(&sandbox, &["a"]);
     // Somebody is listening for news: that must not keep the server.
     let news = served.agent.get(format!("{}/api/events", served.address)).call();
@@ -51,9 +45,7 @@ fn an_interrupt_ends_it_cleanly() {
         (0..).take_while(|i| ask(i % 48).is_ok()).count()
     });
     std::thread::sleep(Duration::from_millis(300));
-    let pid = served.child.id().to_string();
-    let sent = std::process::Command::new("kill").args(["-INT", &pid]).status();
-    assert!(sent.unwrap().success());
+    signal(served.child.id(), "INT");
     let begun = Instant::now();
     let status = served.child.wait().unwrap();
     assert!(status.success(), "{status}");

@@ -4,15 +4,16 @@ use std::io::{BufRead, BufReader};
 
 use serde_json::Value;
 
-use crate::common::Sandbox;
-use crate::folders::trained;
-use crate::serve::served::{Served, indexed, png};
+use crate::common::trained;
+use crate::folders::{picture, png};
+use crate::search::indexed;
+use crate::serve::served::Served;
 
 #[test]
 fn an_index_is_walked_and_searched() {
-    let sandbox = indexed();
+    let sandbox = indexed("");
     // Without a name it has the folder's.
-    sandbox.run(&["index", "--model", "a", "pictures"]).succeeded();
+    sandbox.run("index --model a pictures").succeeded();
     let served = Served::start(&sandbox, &["pictures.index"]);
     let about = served.json("/api/run");
     assert_eq!(about["kind"], "index");
@@ -29,14 +30,14 @@ fn an_index_is_walked_and_searched() {
     let likeness = |n: &Value| n["similarity"].as_f64().unwrap();
     assert!(neighbours.is_sorted_by(|a, b| likeness(a) >= likeness(b)));
 
-    let (code, found) = served.upload(&png(12));
+    let (code, found) = served.upload(&png(&picture(12)));
     assert_eq!(code, 200, "{found}");
     assert_eq!(found["neighbours"][0]["name"], "12.png");
     assert!(likeness(&found["neighbours"][0]) > 0.999);
 
     let id = &found["neighbours"][0]["id"];
     let (code, bytes) = served.get(&format!("/api/picture/{id}"));
-    assert_eq!((code, bytes), (200, png_of(&sandbox, "12.png")));
+    assert_eq!((code, bytes), (200, sandbox.read("pictures/12.png")));
     let (code, bytes) = served.get(&format!("/api/picture/{id}/small?side=32"));
     assert_eq!(code, 200);
     let small = image::load_from_memory(&bytes).unwrap();
@@ -55,14 +56,10 @@ fn an_index_is_walked_and_searched() {
     assert!(code == 404 && said.contains("gone"), "{code} {said}");
 }
 
-fn png_of(sandbox: &Sandbox, name: &str) -> Vec<u8> {
-    std::fs::read(sandbox.path("pictures").join(name)).unwrap()
-}
-
 #[test]
 fn many_at_once() {
-    let sandbox = indexed();
-    let served = Served::start(&sandbox, &["my.index"]);
+    let sandbox = indexed("");
+    let served = Served::start(&sandbox, &["p.index"]);
     std::thread::scope(|threads| {
         for client in 0..50 {
             let served = &served;
@@ -70,7 +67,7 @@ fn many_at_once() {
                 for i in 0..6 {
                     let id = (client + i) % 30;
                     match i % 3 {
-                        0 => assert_eq!(served.upload(&png(id)).0, 200),
+                        0 => assert_eq!(served.upload(&png(&picture(id))).0, 200),
                         1 => drop(served.json(&format!("/api/search?id={id}"))),
                         _ => assert_eq!(served.get(&format!("/api/picture/{id}/small")).0, 200),
                     }
@@ -83,7 +80,7 @@ fn many_at_once() {
 
 #[test]
 fn a_run_shows_its_rounds_and_tells_its_news() {
-    let sandbox = trained(&[]);
+    let sandbox = trained("");
     let served = Served::start(&sandbox, &["a"]);
     let about = served.json("/api/run");
     assert_eq!(about["kind"], "run");
@@ -130,7 +127,7 @@ fn a_run_shows_its_rounds_and_tells_its_news() {
 
 #[test]
 fn the_document_names_every_answer() {
-    let sandbox = trained(&[]);
+    let sandbox = trained("");
     let served = Served::start(&sandbox, &["a"]);
     let document = served.json("/api/openapi.json");
     for (path, methods) in document["paths"].as_object().unwrap() {

@@ -1,18 +1,13 @@
-//! What is done with JPEG files: is a file all there ([`whole`]), what does it show ([`decoded`]),
-//! and how is a large one read that is to become small ([`shrunk`])?
+//! What is done with JPEG files beside decoding: is a file all there ([`whole`]), and how is a large
+//! one read that is to become small ([`mod@eighth`])?
 
-mod blocks;
-mod decoded;
+mod eighth;
 mod huffman;
 mod markers;
-mod means;
-mod plane;
-mod shrunk;
 mod whole;
 
-pub(super) use decoded::Whole;
+pub(super) use eighth::{BY, eighth};
 pub(super) use markers::Frame;
-pub(super) use shrunk::{Shrink, shrunk};
 pub(super) use whole::check_whole;
 
 use image::metadata::Orientation;

@@ -37,8 +37,7 @@ vectorised! {
 /// See the module. All matrices are R × `dim`, R being the number of losses.
 pub(crate) fn cosine(
     arch: Arch,
-    predictions: &[f32],
-    targets: &[f32],
+    [predictions, targets]: [&[f32]; 2],
     dim: usize,
     weight: f32,
     losses: &mut [f32],

@@ -27,8 +27,7 @@ vectorised! {
 /// See the module. All matrices are R × `dim`, R being the number of losses.
 pub(crate) fn mean_squared(
     arch: Arch,
-    a: &[f32],
-    b: &[f32],
+    [a, b]: [&[f32]; 2],
     dim: usize,
     weight: f32,
     losses: &mut [f32],

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::LEAST_ROWS;
+use super::{LEAST_ROWS, Labelled};
 
 /// The number of the entry nearest to each row; of equally near ones the first.
 pub(crate) fn quantise(rows: &[f32], codebook: &[f32], dim: usize, to: &mut [u32]) {
@@ -21,14 +21,9 @@ pub(crate) fn quantise(rows: &[f32], codebook: &[f32], dim: usize, to: &mut [u32
 }
 
 /// Adds right guesses and rows of each class to a tally.
-pub(crate) fn tally(
-    logits: &[f32],
-    classes: usize,
-    [labels, items]: [&[u32]; 2],
-    tally: &mut [u32],
-) {
-    for (row, item) in logits.chunks_exact(classes).zip(items) {
-        let class = labels[*item as usize];
+pub(crate) fn tally(of: &Labelled, tally: &mut [u32]) {
+    for (row, item) in of.logits.chunks_exact(of.classes).zip(of.items) {
+        let class = of.labels[*item as usize];
         tally[0] += u32::from(greatest(row) == Some(class));
         tally[1 + class as usize] += 1;
     }

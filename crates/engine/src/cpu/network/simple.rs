@@ -1,40 +1,56 @@
 //! Layers without weights: values go in, values come out, and gradients go back.
 
+use std::ops::Range;
+
 use super::State;
+use super::ends::Ends;
 use crate::cpu::pool::MaxPool;
 use crate::cpu::{activation, colour, elementwise, normalise, pool, upsample};
 use crate::walk::{Layer, Pass};
 use crate::{Activation, DropoutKey, GradientWrite, Window};
 
 impl State {
-    pub(super) fn relu_layer(&mut self, layer: &Layer) {
-        let (arch, e) = (self.arch, self.ends(layer));
-        match layer.pass {
-            Pass::Forward | Pass::Infer(_) => {
-                let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                elementwise::relu(arch, x, y);
-            }
-            Pass::Backward if e.skip => {}
-            Pass::Backward => {
-                let ([y, dy], [dx]) = self.arena.views([e.y, e.dy], [e.dx]);
-                elementwise::pass_gradient(arch, Some(y), dy, e.accumulate, dx);
-            }
-        }
-    }
-
-    pub(super) fn activation_layer(&mut self, layer: &Layer, f: Activation) {
+    /// A layer of one input: what it gives, and what it does to its input's gradient (+= where it
+    /// is told so), for which it reads some of its ends, if that one is wanted.
+    fn unary<const N: usize>(
+        &mut self,
+        layer: &Layer,
+        forward: impl FnOnce(&[f32], &mut [f32]),
+        reads: impl FnOnce(Ends) -> [Range<usize>; N],
+        backward: impl FnOnce([&[f32]; N], bool, &mut [f32]),
+    ) {
         let e = self.ends(layer);
         match layer.pass {
             Pass::Forward | Pass::Infer(_) => {
                 let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                activation::forward(f, x, y);
+                forward(x, y);
             }
             Pass::Backward if e.skip => {}
             Pass::Backward => {
-                let ([y, dy], [dx]) = self.arena.views([e.y, e.dy], [e.dx]);
-                activation::backward(f, y, dy, e.accumulate, dx);
+                let (accumulate, dx) = (e.accumulate, e.dx.clone());
+                let (read, [dx]) = self.arena.views(reads(e), [dx]);
+                backward(read, accumulate, dx);
             }
         }
+    }
+
+    pub(super) fn relu_layer(&mut self, layer: &Layer) {
+        let arch = self.arch;
+        self.unary(
+            layer,
+            |x, y| elementwise::relu(arch, x, y),
+            |e| [e.y, e.dy],
+            |[y, dy], add, dx| elementwise::pass_gradient(arch, Some(y), dy, add, dx),
+        );
+    }
+
+    pub(super) fn activation_layer(&mut self, layer: &Layer, f: Activation) {
+        self.unary(
+            layer,
+            |x, y| activation::forward(f, x, y),
+            |e| [e.y, e.dy],
+            |[y, dy], add, dx| activation::backward(f, y, dy, add, dx),
+        );
     }
 
     pub(super) fn add_layer(&mut self, layer: &Layer) {
@@ -60,49 +76,33 @@ impl State {
     }
 
     pub(super) fn max_pool_layer(&mut self, layer: &Layer, window: Window) {
-        let e = self.ends(layer);
         let pool = MaxPool { input: layer.input(), output: layer.node.shape, window };
-        match layer.pass {
-            Pass::Forward | Pass::Infer(_) => {
-                let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                pool.forward(x, y);
-            }
-            Pass::Backward if e.skip => {}
-            Pass::Backward => {
-                let ([x, y, dy], [dx]) = self.arena.views([e.x, e.y, e.dy], [e.dx]);
-                pool.backward(x, y, dy, e.accumulate, dx);
-            }
-        }
+        self.unary(
+            layer,
+            |x, y| pool.forward(x, y),
+            |e| [e.x, e.y, e.dy],
+            |[x, y, dy], add, dx| pool.backward(x, y, dy, add, dx),
+        );
     }
 
     pub(super) fn global_avg_pool_layer(&mut self, layer: &Layer) {
-        let (input, e) = (layer.input(), self.ends(layer));
-        match layer.pass {
-            Pass::Forward | Pass::Infer(_) => {
-                let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                pool::global_average(x, input, y);
-            }
-            Pass::Backward if e.skip => {}
-            Pass::Backward => {
-                let ([dy], [dx]) = self.arena.views([e.dy], [e.dx]);
-                pool::global_average_backward(dy, input, e.accumulate, dx);
-            }
-        }
+        let input = layer.input();
+        self.unary(
+            layer,
+            |x, y| pool::global_average(x, input, y),
+            |e| [e.dy],
+            |[dy], add, dx| pool::global_average_backward(dy, input, add, dx),
+        );
     }
 
     pub(super) fn upsample_layer(&mut self, layer: &Layer) {
-        let (input, e) = (layer.input(), self.ends(layer));
-        match layer.pass {
-            Pass::Forward | Pass::Infer(_) => {
-                let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                upsample::forward(x, input, y);
-            }
-            Pass::Backward if e.skip => {}
-            Pass::Backward => {
-                let ([dy], [dx]) = self.arena.views([e.dy], [e.dx]);
-                upsample::backward(dy, input, e.accumulate, dx);
-            }
-        }
+        let input = layer.input();
+        self.unary(
+            layer,
+            |x, y| upsample::forward(x, input, y),
+            |e| [e.dy],
+            |[dy], add, dx| upsample::backward(dy, input, add, dx),
+        );
     }
 
     pub(super) fn dropout_layer(&mut self, layer: &Layer, p: f32) {
@@ -126,54 +126,37 @@ impl State {
     }
 
     pub(super) fn l2_normalise_layer(&mut self, layer: &Layer) {
-        let (len, e) = (layer.input().len(), self.ends(layer));
-        match layer.pass {
-            Pass::Forward | Pass::Infer(_) => {
-                let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                normalise::forward(x, len, y);
-            }
-            Pass::Backward if e.skip => {}
-            Pass::Backward => {
-                let ([x, y, dy], [dx]) = self.arena.views([e.x, e.y, e.dy], [e.dx]);
-                normalise::backward(x, y, dy, len, e.accumulate, dx);
-            }
-        }
+        let len = layer.input().len();
+        self.unary(
+            layer,
+            |x, y| normalise::forward(x, len, y),
+            |e| [e.x, e.y, e.dy],
+            |[x, y, dy], add, dx| normalise::backward(x, y, dy, len, add, dx),
+        );
     }
 
     pub(super) fn channels_layer(&mut self, layer: &Layer, first: isize) {
-        let e = self.ends(layer);
         let [from, to] = [layer.input(), layer.node.shape].map(|s| s.channels);
-        match layer.pass {
-            Pass::Forward | Pass::Infer(_) => {
-                let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                elementwise::channels(x, [from, to], first, false, y);
-            }
-            Pass::Backward if e.skip => {}
-            Pass::Backward => {
-                let ([dy], [dx]) = self.arena.views([e.dy], [e.dx]);
-                elementwise::channels(dy, [to, from], -first, e.accumulate, dx);
-            }
-        }
+        self.unary(
+            layer,
+            |x, y| elementwise::channels(x, [from, to], first, false, y),
+            |e| [e.dy],
+            |[dy], add, dx| elementwise::channels(dy, [to, from], -first, add, dx),
+        );
     }
 
     pub(super) fn lab_layer(&mut self, layer: &Layer) {
-        let e = self.ends(layer);
         let p = &self.parameters;
         let statistic = |k: usize| -> [f32; 3] {
             let values = &p.statistics[p.range(layer.node.parameters[k])];
             std::array::from_fn(|c| values[c])
         };
         let colours = colour::Normalised { mean: statistic(0), std: statistic(1) };
-        match layer.pass {
-            Pass::Forward | Pass::Infer(_) => {
-                let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                colours.to_lab(x, y);
-            }
-            Pass::Backward if e.skip => {}
-            Pass::Backward => {
-                let ([x, dy], [dx]) = self.arena.views([e.x, e.dy], [e.dx]);
-                colours.lab_backward(x, dy, e.accumulate, dx);
-            }
-        }
+        self.unary(
+            layer,
+            |x, y| colours.to_lab(x, y),
+            |e| [e.x, e.dy],
+            |[x, dy], add, dx| colours.lab_backward(x, dy, add, dx),
+        );
     }
 }

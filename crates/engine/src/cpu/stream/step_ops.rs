@@ -1,11 +1,19 @@
 //! What steps are made of, on a CPU.
 
+use pulp::Arch;
+
 use super::super::quarters::quarters;
 use super::super::similarity::SoftmaxCall;
 use super::super::{losses, similarity, tiles, uniform};
 use super::{CpuStream, indices, indices_mut, values, values_mut};
-use crate::stream::{Counting, Loss, SoftmaxLoss, StepOps, Tiles, made_for_shape};
+use crate::stream::{
+    Counting, Labelled, Loss, Rows, SoftmaxLoss, StepOps, Tiles, Views, made_for_shape,
+};
 use crate::{Buffer, Result, RowSample, Shard};
+
+/// A loss over the rows of two matrices, of a length and with a weight: writes the losses and the
+/// gradient of the first.
+type PairLoss = fn(Arch, [&[f32]; 2], usize, f32, &mut [f32], &mut [f32]);
 
 impl CpuStream {
     /// The softmax of all processes' queries over all processes' keys, of which `shard` is here, or
@@ -54,6 +62,26 @@ impl CpuStream {
         values_mut(loss.rows)?.copy_from_slice(own);
         self.lose(values(loss.rows)?, loss.weight)
     }
+
+    /// A loss of the rows of two matrices.
+    fn pair_loss(
+        &mut self,
+        loss_of: PairLoss,
+        [a, b]: [&Buffer; 2],
+        dim: usize,
+        loss: Loss,
+    ) -> Result<()> {
+        let (arch, weight, of) = (self.cpu.arch(), loss.weight, [values(a)?, values(b)?]);
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        self.cpu.install(|| loss_of(arch, of, dim, weight, rows, gradient));
+        self.lose(values(loss.rows)?, weight)
+    }
+}
+
+/// Logits and classes on the CPU.
+fn labelled<'a>(of: &Labelled<'a>) -> Result<losses::Labelled<'a>> {
+    let (labels, items) = (indices(of.labels)?, indices(of.items)?);
+    Ok(losses::Labelled { logits: values(of.logits)?, classes: of.classes, labels, items })
 }
 
 /// What is asked of a softmax over all keys.
@@ -70,26 +98,16 @@ fn softmax_call<'a>(of: &SoftmaxLoss<'a>, loss: &Loss) -> Result<SoftmaxCall<'a>
 }
 
 impl StepOps for CpuStream {
-    fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
-        if let Some(shard) = of.keys.shard() {
-            return self.softmax_shards(of, shard, None, loss);
+    fn softmax(&mut self, of: &SoftmaxLoss, sample: Option<RowSample>, loss: Loss) -> Result<()> {
+        let whole = Shard { first: 0, rows: of.positives.keys() };
+        if let Some(shard) = of.keys.shard().or(sample.map(|_| whole)) {
+            return self.softmax_shards(of, shard, sample, loss);
         }
         let call = softmax_call(of, &loss)?;
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         let (arch, scratch) = (self.cpu.arch(), &mut self.scratch);
         self.cpu.install(|| similarity::softmax_loss(arch, scratch, &call, rows, gradient));
         self.lose(values(loss.rows)?, loss.weight)
-    }
-
-    fn sampled_softmax_loss(
-        &mut self,
-        of: &SoftmaxLoss,
-        sample: RowSample,
-        loss: Loss,
-    ) -> Result<()> {
-        let whole = Shard { first: 0, rows: of.positives.keys() };
-        let shard = of.keys.shard().unwrap_or(whole);
-        self.softmax_shards(of, shard, Some(sample), loss)
     }
 
     fn softmax_between_views(&mut self, of: &SoftmaxLoss, views: usize, loss: Loss) -> Result<()> {
@@ -106,37 +124,16 @@ impl StepOps for CpuStream {
         self.lose(values(loss.rows)?, loss.weight)
     }
 
-    fn cross_entropy(
-        &mut self,
-        logits: &Buffer,
-        [labels, items]: [&Buffer<u32>; 2],
-        classes: usize,
-        weights: Option<&Buffer>,
-        loss: Loss,
-    ) -> Result<()> {
-        let arch = self.cpu.arch();
-        let of = losses::Labelled {
-            logits: values(logits)?,
-            classes,
-            labels: indices(labels)?,
-            items: indices(items)?,
-        };
-        let weights = weights.map(values).transpose()?;
+    fn cross_entropy(&mut self, of: &Labelled, loss: Loss) -> Result<()> {
+        let (arch, weight, weights) = (self.cpu.arch(), loss.weight, of.weights);
+        let (of, weights) = (labelled(of)?, weights.map(values).transpose()?);
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
-        self.cpu.install(|| {
-            losses::cross_entropy(arch, &of, weights, loss.weight, rows, gradient);
-        });
-        self.lose(values(loss.rows)?, loss.weight)
+        self.cpu.install(|| losses::cross_entropy(arch, &of, weights, weight, rows, gradient));
+        self.lose(values(loss.rows)?, weight)
     }
 
-    fn gather_rows(
-        &mut self,
-        from: &Buffer,
-        dim: usize,
-        items: &Buffer<u32>,
-        to: &mut Buffer,
-    ) -> Result<()> {
-        let (from, items) = (values(from)?, indices(items)?);
+    fn gather_rows(&mut self, from: Rows, items: &Buffer<u32>, to: &mut Buffer) -> Result<()> {
+        let (from, dim, items) = (values(from.values)?, from.dim, indices(items)?);
         let rows = values_mut(to)?.chunks_exact_mut(dim);
         for (row, item) in rows.zip(items) {
             row.copy_from_slice(&from[*item as usize * dim..][..dim]);
@@ -144,14 +141,8 @@ impl StepOps for CpuStream {
         Ok(())
     }
 
-    fn quarters(
-        &mut self,
-        pixels: &Buffer,
-        size: usize,
-        channels: usize,
-        to: &mut Buffer,
-    ) -> Result<()> {
-        let (pixels, to) = (values(pixels)?, values_mut(to)?);
+    fn quarters(&mut self, pixels: &Buffer, shape: [usize; 2], to: &mut Buffer) -> Result<()> {
+        let (pixels, to, [size, channels]) = (values(pixels)?, values_mut(to)?, shape);
         self.cpu.install(|| quarters(pixels, size, channels, to));
         Ok(())
     }
@@ -166,14 +157,8 @@ impl StepOps for CpuStream {
         self.lose(values(loss.rows)?, loss.weight)
     }
 
-    fn contrastive(
-        &mut self,
-        rows: &Buffer,
-        views: usize,
-        dim: usize,
-        temperature: f32,
-        loss: Loss,
-    ) -> Result<()> {
+    fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()> {
+        let Views { rows, views, dim } = of;
         let (own, arch, c) = (values(rows)?, self.cpu.arch(), &self.communicator);
         let pictures = rows.len() / (views * dim);
         let shape = similarity::Shape {
@@ -206,47 +191,22 @@ impl StepOps for CpuStream {
         self.lose(values(loss.rows)?, weight)
     }
 
-    fn cosine(
-        &mut self,
-        [predictions, targets]: [&Buffer; 2],
-        dim: usize,
-        loss: Loss,
-    ) -> Result<()> {
-        let (arch, weight) = (self.cpu.arch(), loss.weight);
-        let (p, z) = (values(predictions)?, values(targets)?);
-        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
-        self.cpu.install(|| losses::cosine(arch, p, z, dim, weight, rows, gradient));
-        self.lose(values(loss.rows)?, weight)
+    fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
+        self.pair_loss(losses::cosine, of, dim, loss)
     }
 
-    fn mean_squared(&mut self, [a, b]: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
-        let (arch, weight) = (self.cpu.arch(), loss.weight);
-        let (a, b) = (values(a)?, values(b)?);
-        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
-        self.cpu.install(|| losses::mean_squared(arch, a, b, dim, weight, rows, gradient));
-        self.lose(values(loss.rows)?, weight)
+    fn mean_squared(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
+        self.pair_loss(losses::mean_squared, of, dim, loss)
     }
 
-    fn mean_of_others(
-        &mut self,
-        rows: &Buffer,
-        views: usize,
-        dim: usize,
-        normalise: bool,
-        to: &mut Buffer,
-    ) -> Result<()> {
-        let (arch, rows, to) = (self.cpu.arch(), values(rows)?, values_mut(to)?);
-        self.cpu.install(|| losses::mean_of_others(arch, rows, dim, views, normalise, to));
+    fn mean_of_others(&mut self, of: Views, normalise: bool, to: &mut Buffer) -> Result<()> {
+        let (arch, rows, to) = (self.cpu.arch(), values(of.rows)?, values_mut(to)?);
+        self.cpu.install(|| losses::mean_of_others(arch, rows, of.dim, of.views, normalise, to));
         Ok(())
     }
 
-    fn nearest_rows(
-        &mut self,
-        [queries, keys]: [&Buffer; 2],
-        dim: usize,
-        to: &mut Buffer,
-    ) -> Result<()> {
-        let (arch, queries, keys) = (self.cpu.arch(), values(queries)?, values(keys)?);
+    fn nearest_rows(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer) -> Result<()> {
+        let (arch, queries, keys) = (self.cpu.arch(), values(of[0])?, values(of[1])?);
         let to = values_mut(to)?;
         self.cpu.install(|| similarity::nearest_rows(arch, queries, keys, dim, to));
         Ok(())
@@ -306,27 +266,14 @@ impl StepOps for CpuStream {
         Ok(())
     }
 
-    fn quantise(
-        &mut self,
-        [rows, codebook]: [&Buffer; 2],
-        dim: usize,
-        to: &mut Buffer<u32>,
-    ) -> Result<()> {
-        let (rows, codebook) = (values(rows)?, values(codebook)?);
-        let to = indices_mut(to)?;
+    fn quantise(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer<u32>) -> Result<()> {
+        let (rows, codebook, to) = (values(of[0])?, values(of[1])?, indices_mut(to)?);
         self.cpu.install(|| losses::quantise(rows, codebook, dim, to));
         Ok(())
     }
 
-    fn tally(
-        &mut self,
-        logits: &Buffer,
-        classes: usize,
-        [labels, items]: [&Buffer<u32>; 2],
-        tally: &mut Buffer<u32>,
-    ) -> Result<()> {
-        let (logits, labels, items) = (values(logits)?, indices(labels)?, indices(items)?);
-        losses::tally(logits, classes, [labels, items], indices_mut(tally)?);
+    fn tally(&mut self, of: &Labelled, tally: &mut Buffer<u32>) -> Result<()> {
+        losses::tally(&labelled(of)?, indices_mut(tally)?);
         Ok(())
     }
 }

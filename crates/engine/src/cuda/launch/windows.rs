@@ -14,35 +14,41 @@ struct Windows {
     window: [u32; 6],
 }
 
+/// A window over the pictures of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct Sliding {
+    pub(crate) input: Shape,
+    pub(crate) output: Shape,
+    pub(crate) window: Window,
+    pub(crate) batch: usize,
+}
+
+impl Sliding {
+    fn words(&self) -> Windows {
+        Windows { input: three(self.input), output: three(self.output), window: six(self.window) }
+    }
+}
+
 impl Kernels {
-    pub(in crate::cuda) fn max_pool(
-        &self,
-        x: Pointer,
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        let (s, len) = (windows(input, output, window), batch * output.len());
+    pub(crate) fn max_pool(&self, x: Pointer, of: &Sliding, y: Pointer) -> Result<()> {
+        let (s, len) = (of.words(), of.batch * of.output.len());
         let n = len as u64;
-        match eight(input) {
+        match eight(of.input) {
             true => launch!(self.max_pool_8, eights(len)?, [BLOCK, 1], x, s, n, y),
             false => launch!(self.max_pool_1, ones(len)?, [BLOCK, 1], x, s, n, y),
         }
     }
 
-    pub(in crate::cuda) fn max_pool_backward(
+    pub(crate) fn max_pool_backward(
         &self,
         [x, y, dy]: [Pointer; 3],
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
+        of: &Sliding,
         accumulate: bool,
         dx: Pointer,
     ) -> Result<()> {
-        let (s, len) = (windows(input, output, window), batch * input.len());
+        let (s, len) = (of.words(), of.batch * of.input.len());
         let (n, add) = (len as u64, i32::from(accumulate));
-        let (function, grid) = match eight(input) {
+        let (function, grid) = match eight(of.input) {
             true => (&self.max_pool_backward_8, eights(len)?),
             false => (&self.max_pool_backward_1, ones(len)?),
         };
@@ -50,7 +56,7 @@ impl Kernels {
         self.launch(function, grid, [BLOCK, 1], 0, &mut { arguments })
     }
 
-    pub(in crate::cuda) fn global_average(
+    pub(crate) fn global_average(
         &self,
         x: Pointer,
         input: Shape,
@@ -63,7 +69,7 @@ impl Kernels {
         launch!(self.global_average, ones(len)?, [BLOCK, 1], x, pixels, c, n, y)
     }
 
-    pub(in crate::cuda) fn global_average_backward(
+    pub(crate) fn global_average_backward(
         &self,
         dy: Pointer,
         input: Shape,
@@ -77,7 +83,7 @@ impl Kernels {
         launch!(self.global_average_backward, eights(len)?, [BLOCK, 1], dy, pixels, c, n, add, dx)
     }
 
-    pub(in crate::cuda) fn upsample(
+    pub(crate) fn upsample(
         &self,
         x: Pointer,
         input: Shape,
@@ -89,7 +95,7 @@ impl Kernels {
         launch!(self.upsample, ones(len)?, [BLOCK, 1], x, width, c, n, y)
     }
 
-    pub(in crate::cuda) fn upsample_backward(
+    pub(crate) fn upsample_backward(
         &self,
         dy: Pointer,
         input: Shape,
@@ -105,74 +111,58 @@ impl Kernels {
     }
 
     /// The places that a 1×1 window reads; a multiple of eight channels.
-    pub(in crate::cuda) fn gather(
-        &self,
-        x: Pointer,
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        let eights = batch * output.pixels() * input.channels / 8;
-        let (s, n) = (windows(input, output, window), eights as u64);
+    pub(crate) fn gather(&self, x: Pointer, of: &Sliding, y: Pointer) -> Result<()> {
+        let eights = of.batch * of.output.pixels() * of.input.channels / 8;
+        let (s, n) = (of.words(), eights as u64);
         launch!(self.gather, ones(eights)?, [BLOCK, 1], x, s, n, y)
     }
 
     /// The opposite of [`Kernels::gather`]: gradients go back to where the values came from.
-    pub(in crate::cuda) fn scatter(
+    pub(crate) fn scatter(
         &self,
         y: Pointer,
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
+        of: &Sliding,
         accumulate: bool,
         x: Pointer,
     ) -> Result<()> {
-        let eights = batch * input.len() / 8;
-        let (s, n) = (windows(input, output, window), eights as u64);
+        let eights = of.batch * of.input.len() / 8;
+        let (s, n) = (of.words(), eights as u64);
         let add = i32::from(accumulate);
         launch!(self.scatter, ones(eights)?, [BLOCK, 1], y, s, n, add, x)
     }
 
-    pub(in crate::cuda) fn direct_forward(
+    pub(crate) fn direct_forward(
         &self,
         [x, w]: [Pointer; 2],
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
+        of: &Sliding,
         y: Pointer,
     ) -> Result<()> {
-        let (s, len) = (windows(input, output, window), batch * output.len());
+        let (s, len) = (of.words(), of.batch * of.output.len());
         let n = len as u64;
         launch!(self.direct_forward, ones(len)?, [BLOCK, 1], x, w, s, n, y)
     }
 
-    pub(in crate::cuda) fn direct_input_gradient(
+    pub(crate) fn direct_input_gradient(
         &self,
         [w, dy]: [Pointer; 2],
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
+        of: &Sliding,
         accumulate: bool,
         dx: Pointer,
     ) -> Result<()> {
-        let (s, len) = (windows(input, output, window), batch * input.len());
+        let (s, len) = (of.words(), of.batch * of.input.len());
         let (n, add) = (len as u64, i32::from(accumulate));
         launch!(self.direct_input_gradient, ones(len)?, [BLOCK, 1], w, dy, s, n, add, dx)
     }
 
-    pub(in crate::cuda) fn direct_weight_gradient(
+    pub(crate) fn direct_weight_gradient(
         &self,
         [x, dy]: [Pointer; 2],
-        [input, output]: [Shape; 2],
-        window: Window,
-        batch: usize,
+        of: &Sliding,
         dw: Pointer,
     ) -> Result<()> {
-        let s = windows(input, output, window);
-        let [kh, kw] = window.kernel;
-        let weights = side_by_side(output.channels * kh * kw * input.channels)?;
-        let batch = batch as u32;
+        let (s, [kh, kw]) = (of.words(), of.window.kernel);
+        let weights = side_by_side(of.output.channels * kh * kw * of.input.channels)?;
+        let batch = of.batch as u32;
         launch!(self.direct_weight_gradient, [weights, 1], [128, 1], x, dy, s, batch, dw)
     }
 }
@@ -189,8 +179,4 @@ fn three(s: Shape) -> [u32; 3] {
 fn six(w: Window) -> [u32; 6] {
     let [a, b, c] = [w.kernel, w.stride, w.padding];
     [a[0], a[1], b[0], b[1], c[0], c[1]].map(|v| v as u32)
-}
-
-fn windows(input: Shape, output: Shape, window: Window) -> Windows {
-    Windows { input: three(input), output: three(output), window: six(window) }
 }

@@ -1,5 +1,5 @@
 //! How a step's loss adds up, on a GPU. (The losses themselves are tested on every device alike, in
-//! tests/it/stream_losses.rs.)
+//! tests/it/losses.rs.)
 
 use super::*;
 use crate::cuda::testing::{OnDevice, open};

@@ -1,6 +1,7 @@
 //! Layers without weights: values go in, values come out, and gradients go back.
 
 use super::State;
+use crate::cuda::launch::Sliding;
 use crate::walk::{Layer, Pass};
 use crate::{Activation, DropoutKey, GradientWrite, Result, Window};
 
@@ -47,15 +48,13 @@ impl State {
     }
 
     pub(super) fn max_pool_layer(&self, layer: &Layer, window: Window) -> Result<()> {
-        let (k, e, batch) = (self.kernels(), self.ends(layer), self.batch());
-        let shapes = [layer.input(), layer.node.shape];
+        let (k, e) = (self.kernels(), self.ends(layer));
+        let (input, output, batch) = (layer.input(), layer.node.shape, self.batch());
+        let of = &Sliding { input, output, window, batch };
         match layer.pass {
-            Pass::Forward | Pass::Infer(_) => k.max_pool(e.x, shapes, window, batch, e.y),
+            Pass::Forward | Pass::Infer(_) => k.max_pool(e.x, of, e.y),
             Pass::Backward if e.skip => Ok(()),
-            Pass::Backward => {
-                let values = [e.x, e.y, e.dy];
-                k.max_pool_backward(values, shapes, window, batch, e.accumulate, e.dx)
-            }
+            Pass::Backward => k.max_pool_backward([e.x, e.y, e.dy], of, e.accumulate, e.dx),
         }
     }
 

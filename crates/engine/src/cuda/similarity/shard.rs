@@ -312,6 +312,7 @@ mod tests {
     use crate::Positives;
     use crate::cuda::testing::{OnDevice, open, unwritten};
     use crate::naive::similarity::softmax_loss;
+    use crate::naive::widen;
     use crate::testing::{assert_close, uniform};
 
     /// What three processes would do, one after the other on one GPU, with nothing in between but
@@ -335,8 +336,10 @@ mod tests {
             };
             let [mut losses, mut gradient] =
                 [ranks * count, queries.len()].map(|len| vec![0.0; len]);
-            let (l, g) = (&mut losses, &mut gradient);
-            softmax_loss(&queries, &bank, dim, temperature, &of_queries, l, g);
+            let (l, g, wide) = (&mut losses, &mut gradient, widen(&queries));
+            let over = (&widen(&bank)[..], &vec![1.0; keys][..], dim);
+            let [t, w] = [temperature, weight].map(f64::from);
+            softmax_loss(&wide, over, t, &of_queries, w, l, g);
 
             let parts = [0..334, 334..668, 668..1001];
             let mut shards: Vec<_> = parts
@@ -401,9 +404,6 @@ mod tests {
                 let part = stream.clone_dtoh(&shard.means).unwrap();
                 share.iter_mut().zip(part).for_each(|(s, p)| *s += p);
             }
-            let wide = |v: &[f32], by: f64| v.iter().map(|v| by * f64::from(*v)).collect();
-            let (losses, gradient): (Vec<f64>, Vec<f64>) =
-                (wide(&losses, 1.0), wide(&gradient, f64::from(weight)));
             assert_close("losses", &told, &losses, 1e-5);
             assert_close("gradient", &share, &gradient, 1e-5);
         }

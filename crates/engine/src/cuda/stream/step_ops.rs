@@ -1,10 +1,12 @@
 //! What steps are made of, on a GPU: each call is a few kernels on the stream.
 
 use std::hash::Hash;
+use std::sync::Arc;
 
-use cudarc::driver::{LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaStream, LaunchConfig, PushKernelArg};
 
 use super::super::launch::{Pointer, side_by_side};
+use super::super::losses::Losses;
 use super::super::profile::{Cost, Part};
 use super::super::similarity::{
     self, Blend, Contrastive, CudaPositives, GatheredRows, Nearest, PositivePointers, ShardShape,
@@ -13,7 +15,9 @@ use super::super::similarity::{
 use super::super::tiles::enqueue_tiles;
 use super::super::{failed, slice};
 use super::{GpuStream, THREADS, one_block};
-use crate::stream::{Counting, Loss, SoftmaxLoss, StepOps, Tiles, made_for_shape};
+use crate::stream::{
+    Counting, Labelled, Loss, Rows, SoftmaxLoss, StepOps, Tiles, Views, made_for_shape,
+};
 use crate::{Buffer, Error, Result, RowSample};
 
 /// A softmax of so many queries over the keys that are here.
@@ -129,7 +133,24 @@ impl GpuStream {
         })
     }
 
-    /// The softmax of a step, over a sample of the keys where one is asked for.
+    /// A loss over rows by one kernel or two: what it is of, and how they are launched, given the
+    /// places of losses and gradient.
+    fn row_loss(
+        &mut self,
+        of: impl Hash,
+        loss: Loss,
+        launch: impl FnOnce(&Losses, &Arc<CudaStream>, [Pointer; 2]) -> Result<()>,
+    ) -> Result<()> {
+        let outputs = [slice(&self.cuda, loss.rows)?, slice(&self.cuda, loss.gradient)?];
+        let signature = (of, outputs, loss.weight.to_bits());
+        self.part(Part::Loss, Cost::default(), signature, |s| {
+            launch(&s.kernels.losses, &s.stream.inner, outputs)
+        })?;
+        self.lose(loss.rows, loss.weight)
+    }
+}
+
+impl StepOps for GpuStream {
     fn softmax(&mut self, of: &SoftmaxLoss, sample: Option<RowSample>, loss: Loss) -> Result<()> {
         let call = self.softmax_call(of, &loss)?;
         match of.keys.shard().is_some() || sample.is_some() {
@@ -137,21 +158,6 @@ impl GpuStream {
             true => self.softmax_shards(&call, of, sample)?,
         }
         self.lose(loss.rows, loss.weight)
-    }
-}
-
-impl StepOps for GpuStream {
-    fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
-        self.softmax(of, None, loss)
-    }
-
-    fn sampled_softmax_loss(
-        &mut self,
-        of: &SoftmaxLoss,
-        sample: RowSample,
-        loss: Loss,
-    ) -> Result<()> {
-        self.softmax(of, Some(sample), loss)
     }
 
     fn softmax_between_views(&mut self, of: &SoftmaxLoss, views: usize, loss: Loss) -> Result<()> {
@@ -178,38 +184,19 @@ impl StepOps for GpuStream {
         self.lose(loss.rows, loss.weight)
     }
 
-    fn cross_entropy(
-        &mut self,
-        logits: &Buffer,
-        [labels, items]: [&Buffer<u32>; 2],
-        classes: usize,
-        weights: Option<&Buffer>,
-        loss: Loss,
-    ) -> Result<()> {
-        let cuda = self.cuda.clone();
-        let batch = items.len();
-        let from = slice(&cuda, logits)?;
-        let weights = weights.map(|w| slice(&cuda, w)).transpose()?;
-        let words = [slice(&cuda, labels)?, slice(&cuda, items)?, weights.unwrap_or(0)];
-        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
-        let weight = loss.weight;
-        let signature = ("cross-entropy", from, words, outputs, weight.to_bits());
-        self.part(Part::Loss, Cost::default(), signature, |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
-            losses.cross_entropy(stream, from, [batch, classes], words, weight, outputs)
-        })?;
-        self.lose(loss.rows, weight)
+    fn cross_entropy(&mut self, of: &Labelled, loss: Loss) -> Result<()> {
+        let (cuda, shape, weight) = (&self.cuda, [of.items.len(), of.classes], loss.weight);
+        let weights = of.weights.map(|w| slice(cuda, w)).transpose()?;
+        let from = slice(cuda, of.logits)?;
+        let words = [slice(cuda, of.labels)?, slice(cuda, of.items)?, weights.unwrap_or(0)];
+        self.row_loss(("cross-entropy", from, words), loss, |losses, stream, outputs| {
+            losses.cross_entropy(stream, from, shape, words, weight, outputs)
+        })
     }
 
-    fn gather_rows(
-        &mut self,
-        from: &Buffer,
-        dim: usize,
-        items: &Buffer<u32>,
-        to: &mut Buffer,
-    ) -> Result<()> {
-        let (cuda, rows) = (&self.cuda, items.len());
-        let places = [slice(cuda, from)?, slice(cuda, items)?, slice(cuda, to)?];
+    fn gather_rows(&mut self, from: Rows, items: &Buffer<u32>, to: &mut Buffer) -> Result<()> {
+        let (cuda, rows, dim) = (&self.cuda, items.len(), from.dim);
+        let places = [slice(cuda, from.values)?, slice(cuda, items)?, slice(cuda, to)?];
         let cost = Cost { flops: 0.0, bytes: (8 * rows * dim) as f64 };
         self.part(Part::Memory, cost, ("gather", places, rows, dim), |s| {
             let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
@@ -217,14 +204,8 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn quarters(
-        &mut self,
-        pixels: &Buffer,
-        size: usize,
-        channels: usize,
-        to: &mut Buffer,
-    ) -> Result<()> {
-        let values = to.len();
+    fn quarters(&mut self, pixels: &Buffer, shape: [usize; 2], to: &mut Buffer) -> Result<()> {
+        let ([size, channels], values) = (shape, to.len());
         let pictures = pixels.len() / (size * size * channels);
         let [from, to] = [slice(&self.cuda, pixels)?, slice(&self.cuda, to)?];
         let cost = Cost { flops: 0.0, bytes: 8.0 * values as f64 };
@@ -246,28 +227,18 @@ impl StepOps for GpuStream {
     }
 
     fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
-        let cuda = self.cuda.clone();
         let shape = [of.views, of.rows.len() / (of.views * of.dim), of.dim];
-        let from = slice(&cuda, of.rows)?;
-        let outputs =
-            [slice(&cuda, distances)?, slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
+        let places = [slice(&self.cuda, of.rows)?, slice(&self.cuda, distances)?];
         let numbers = [of.margin, loss.weight];
-        let signature = ("counting", from, outputs, shape, numbers.map(f32::to_bits));
-        self.part(Part::Loss, Cost::default(), signature, |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
-            losses.counting(stream, from, shape, numbers, outputs)
-        })?;
-        self.lose(loss.rows, loss.weight)
+        let what = ("counting", places, shape, of.margin.to_bits());
+        self.row_loss(what, loss, |kernels, stream, [losses, gradient]| {
+            let [from, distances] = places;
+            kernels.counting(stream, from, shape, numbers, [distances, losses, gradient])
+        })
     }
 
-    fn contrastive(
-        &mut self,
-        rows: &Buffer,
-        views: usize,
-        dim: usize,
-        temperature: f32,
-        loss: Loss,
-    ) -> Result<()> {
+    fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()> {
+        let Views { rows, views, dim } = of;
         let cuda = self.cuda.clone();
         let n = similarity::rows("rows", rows.len(), dim)?;
         let nccl = self.together.as_ref().map(|t| t.nccl.clone());
@@ -293,47 +264,24 @@ impl StepOps for GpuStream {
         self.lose(loss.rows, weight)
     }
 
-    fn cosine(
-        &mut self,
-        [predictions, targets]: [&Buffer; 2],
-        dim: usize,
-        loss: Loss,
-    ) -> Result<()> {
-        let cuda = self.cuda.clone();
-        let rows = similarity::rows("predictions", predictions.len(), dim)?;
-        let from = [slice(&cuda, predictions)?, slice(&cuda, targets)?];
-        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
-        let weight = loss.weight;
-        let signature = ("cosine", from, outputs, rows, dim, weight.to_bits());
-        self.part(Part::Loss, Cost::default(), signature, |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
-            losses.cosine(stream, from, [rows, dim], weight, outputs)
-        })?;
-        self.lose(loss.rows, weight)
+    fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
+        let (shape, weight) = ([similarity::rows("rows", of[0].len(), dim)?, dim], loss.weight);
+        let from = [slice(&self.cuda, of[0])?, slice(&self.cuda, of[1])?];
+        self.row_loss(("cosine", from, shape), loss, |losses, stream, outputs| {
+            losses.cosine(stream, from, shape, weight, outputs)
+        })
     }
 
-    fn mean_squared(&mut self, [a, b]: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
-        let cuda = self.cuda.clone();
-        let rows = similarity::rows("rows", a.len(), dim)?;
-        let from = [slice(&cuda, a)?, slice(&cuda, b)?];
-        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
-        let weight = loss.weight;
-        let signature = ("squared", from, outputs, rows, dim, weight.to_bits());
-        self.part(Part::Loss, Cost::default(), signature, |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
-            losses.mean_squared(stream, from, [rows, dim], weight, outputs)
-        })?;
-        self.lose(loss.rows, weight)
+    fn mean_squared(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
+        let (shape, weight) = ([similarity::rows("rows", of[0].len(), dim)?, dim], loss.weight);
+        let from = [slice(&self.cuda, of[0])?, slice(&self.cuda, of[1])?];
+        self.row_loss(("squared", from, shape), loss, |losses, stream, outputs| {
+            losses.mean_squared(stream, from, shape, weight, outputs)
+        })
     }
 
-    fn mean_of_others(
-        &mut self,
-        rows: &Buffer,
-        views: usize,
-        dim: usize,
-        normalise: bool,
-        to: &mut Buffer,
-    ) -> Result<()> {
+    fn mean_of_others(&mut self, of: Views, normalise: bool, to: &mut Buffer) -> Result<()> {
+        let Views { rows, views, dim } = of;
         let n = similarity::rows("rows", rows.len(), dim)?;
         let batch = n / views;
         let [from, to] = [slice(&self.cuda, rows)?, slice(&self.cuda, to)?];
@@ -344,13 +292,8 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn nearest_rows(
-        &mut self,
-        [queries, keys]: [&Buffer; 2],
-        dim: usize,
-        to: &mut Buffer,
-    ) -> Result<()> {
-        let cuda = self.cuda.clone();
+    fn nearest_rows(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer) -> Result<()> {
+        let (cuda, [queries, keys]) = (self.cuda.clone(), of);
         let count = similarity::rows("queries", queries.len(), dim)?;
         let n = similarity::rows("keys", keys.len(), dim)?;
         let place = made_for_shape(
@@ -473,35 +416,21 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn quantise(
-        &mut self,
-        [rows, codebook]: [&Buffer; 2],
-        dim: usize,
-        to: &mut Buffer<u32>,
-    ) -> Result<()> {
-        let shape = [to.len(), codebook.len() / dim, dim];
-        let cuda = &self.cuda;
-        let places = [slice(cuda, rows)?, slice(cuda, codebook)?, slice(cuda, to)?];
-        let cost = Cost::default();
-        self.part(Part::Loss, cost, ("quantise", places, shape), |s| {
+    fn quantise(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer<u32>) -> Result<()> {
+        let (cuda, shape) = (&self.cuda, [to.len(), of[1].len() / dim, dim]);
+        let places = [slice(cuda, of[0])?, slice(cuda, of[1])?, slice(cuda, to)?];
+        self.part(Part::Loss, Cost::default(), ("quantise", places, shape), |s| {
             let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
             losses.quantise(stream, places, shape)
         })
     }
 
-    fn tally(
-        &mut self,
-        logits: &Buffer,
-        classes: usize,
-        [labels, items]: [&Buffer<u32>; 2],
-        tally: &mut Buffer<u32>,
-    ) -> Result<()> {
+    fn tally(&mut self, of: &Labelled, tally: &mut Buffer<u32>) -> Result<()> {
         let cuda = &self.cuda;
-        let (from, to) = (slice(cuda, logits)?, slice(cuda, tally)?);
-        let words = [slice(cuda, labels)?, slice(cuda, items)?];
-        let shape = [items.len(), classes];
-        let signature = ("tally", from, words, to, shape);
-        self.part(Part::Loss, Cost::default(), signature, |s| {
+        let (from, to) = (slice(cuda, of.logits)?, slice(cuda, tally)?);
+        let words = [slice(cuda, of.labels)?, slice(cuda, of.items)?];
+        let shape = [of.items.len(), of.classes];
+        self.part(Part::Loss, Cost::default(), ("tally", from, words, to, shape), |s| {
             let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
             losses.tally(stream, from, shape, words, to)
         })

@@ -1,0 +1,164 @@
+//! `anchorhood reproduce`: the paper's tables and figures, each by one command, ours beside the
+//! paper's.
+
+use std::path::PathBuf;
+
+use anchorhood::files::{Disk, FileSystem};
+use anchorhood::reproduce::{
+    Experiment, Lab, LabFolders, ReproduceError, Results, Scale, Told, experiments, find,
+};
+use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
+use clap::Parser;
+
+use crate::args::{device, one_of};
+use crate::commands::train::{SAVING, Viewer};
+use crate::terminal::draw::{Drawer, Style};
+use crate::terminal::failure::Failure;
+use crate::terminal::interrupt::stop_when_interrupted;
+use crate::terminal::output;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  anchorhood reproduce --list                      what there is
+  anchorhood reproduce all --scale smoke           everything, tiny: does it run?
+  anchorhood reproduce table5 --data-folder data   with a tenth of the epochs, on a GPU
+  anchorhood reproduce oneoff --scale paper --seeds 3    the paper's settings
+  anchorhood reproduce neighbours --only 'k = 10'  one row
+
+Results go to FOLDER/SCALE/NAME: results.json, results.md and its plots.
+Runs are kept in FOLDER/SCALE/runs and shared between experiments. The same
+command again goes on where it was stopped, and does nothing twice. Data sets
+that are not on disk are named, and their rows left out.")]
+pub struct ReproduceArgs {
+    /// Which experiment (see --list), or `all`.
+    #[arg(required_unless_present = "list")]
+    pub name: Option<String>,
+    /// Name the experiments and where they are in the paper.
+    #[arg(long)]
+    pub list: bool,
+    /// How large: smoke (a minute on a CPU, on drawn shapes), short (minutes on a GPU, a tenth of
+    /// the epochs) or paper.
+    #[arg(long, default_value = "short", value_parser = one_of::<Scale>(&["smoke", "short", "paper"]))]
+    pub scale: Scale,
+    /// Where data sets lie [default: as for `train`, ./data].
+    #[arg(long, value_name = "FOLDER")]
+    pub data_folder: Option<PathBuf>,
+    /// Repeat with the seeds 0 to N − 1, and give mean ± standard deviation.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: u64,
+    /// Only this row (several: one flag each); of others, what is finished already is shown.
+    #[arg(long, value_name = "ROW")]
+    pub only: Vec<String>,
+    /// Where runs and results are kept.
+    #[arg(long, short = 'o', value_name = "FOLDER", default_value = "reproduced")]
+    pub output: PathBuf,
+    /// Where to run: auto, cpu, cuda or cuda:N. auto takes a GPU when one works.
+    #[arg(long, default_value = "auto")]
+    pub device: DeviceChoice,
+    /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
+    #[arg(long, value_parser = one_of::<PrecisionChoice>(PrecisionChoice::NAMES))]
+    pub precision: Option<PrecisionChoice>,
+    /// Threads; 0 for one a core.
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+    /// Neither bars nor lines while it runs.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
+    if args.list {
+        return list();
+    }
+    let wanted = find(args.name.as_deref().unwrap_or("all")).map_err(failure)?;
+    let machine = MachineConfig {
+        device: args.device,
+        precision: args.precision.unwrap_or_default(),
+        threads: args.threads,
+    };
+    let mut check = Preset::Quick.config("shapes");
+    check.machine = machine.clone();
+    check.check()?;
+    if let Some(folder) = args.data_folder.as_ref().filter(|f| !f.is_dir()) {
+        return Err(Failure::usage(format!(
+            "--data-folder {}: there is no such folder",
+            folder.display()
+        )));
+    }
+    let place = LabFolders {
+        output: args.output.clone(),
+        data: args.data_folder.clone(),
+        scale: args.scale,
+    };
+    // Found out now, not after hours of training.
+    Disk.create_folders(&place.runs()).map_err(|e| {
+        let place = args.output.display();
+        Failure::failed(format!("{place}: cannot write there: {e}; give another folder with -o"))
+    })?;
+    let stop = stop_when_interrupted(Some(SAVING))?;
+    let style = if args.quiet { Style::Quiet } else { Style::Brief };
+    let mut drawer = Drawer::new(style, stop.clone());
+    let device = device::open(&machine)?;
+    let seeds: Vec<u64> = (0..args.seeds).collect();
+    let done = wanted.iter().try_for_each(|experiment| {
+        let mut tell = |told: Told| show(&mut drawer, told);
+        let mut lab = Lab::new(&device, &place, &machine, &mut tell, &stop);
+        let results = lab.carry_out(experiment, &seeds, &args.only).map_err(failure);
+        drawer.clear();
+        publish(&place, experiment, &results?)
+    });
+    drawer.finish();
+    done
+}
+
+/// Shows what several runs are doing.
+pub fn show(drawer: &mut Drawer, told: Told) {
+    match told {
+        Told::Experiment(e) => drawer.note(&format!("{}: {} ({})", e.name, e.title, e.place)),
+        Told::Training(name) => drawer.note(&format!("  {name}")),
+        Told::Trained { .. } => {}
+        Told::Event(event) => drawer.event(event),
+        Told::Step { what, done, total } => drawer.step(what.into(), done, total, None),
+        Told::Strip { file, shows } => drawer.note(&format!("  {file}: {shows}")),
+        Told::LeftOut { row, why } => drawer.note(&format!("  {row}: left out: {why}")),
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    for e in experiments() {
+        output::line(&format!("{:<11} {} ({})", e.name, e.title, e.place))?;
+    }
+    Ok(())
+}
+
+/// Writes the results and shows the table.
+fn publish(place: &LabFolders, experiment: &Experiment, results: &Results) -> Result<(), Failure> {
+    let folder = place.results(experiment.name);
+    results.write(experiment, &folder).map_err(failure)?;
+    output::line(&format!(
+        "{}: {} ({} scale)\n\n{}",
+        results.paper,
+        results.title,
+        results.scale,
+        results.table()
+    ))?;
+    for why in results.reasons() {
+        output::line(&format!("not run: {why}"))?;
+    }
+    for smaller in &results.smaller_than_the_paper {
+        output::line(&format!("smaller than the paper: {smaller}"))?;
+    }
+    output::line(&format!("written to {}\n", folder.join("results.md").display()))
+}
+
+/// What stopped several runs, as the shell sees it.
+pub fn failure(error: ReproduceError) -> Failure {
+    match error {
+        ReproduceError::Stopped => {
+            eprintln!("stopped and saved; the same command goes on");
+            Failure::interrupted()
+        }
+        error => Failure::of(error.is_usage(), &error),
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests from outside, together in one program, since each program is linked anew.
+
+mod long;

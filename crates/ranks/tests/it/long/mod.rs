@@ -1,0 +1,3 @@
+//! What takes long, or needs other programs: `cargo test -- --ignored long::`.
+
+mod mpi;

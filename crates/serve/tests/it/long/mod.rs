@@ -1,0 +1,4 @@
+//! Tests that drive a browser.
+
+mod keyboard;
+mod page;
