@@ -6,8 +6,9 @@
 //! its centre; or bicubic (`BICUBIC`). `fast_image_resize` computes it in whole numbers, so that
 //! every processor gives the same bits.
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::U8x3;
+use fast_image_resize::{FilterType, ImageView, ResizeAlg, ResizeOptions, Resizer};
 use rayon::prelude::*;
 
 use crate::{DataError, Interpolation, Pictures, Split, Squaring};
@@ -146,8 +147,9 @@ fn resample(
     let said = |why: &dyn std::fmt::Display| format!("it cannot be resized: {why}");
     let side = |pixels: usize| u32::try_from(pixels).map_err(|e| said(&e));
     let [wide, high] = [side(columns.pixels)?, side(rows.pixels)?];
-    let from = ImageRef::new(wide, high, rgb, PixelType::U8x3).map_err(|e| said(&e))?;
-    let to = Image::from_slice_u8(side(to[1])?, side(to[0])?, out, PixelType::U8x3);
+    // Typed: `resize` itself would bring code for every kind of pixel, 3 MB of the program.
+    let from = TypedImageRef::<U8x3>::from_buffer(wide, high, rgb).map_err(|e| said(&e))?;
+    let to = TypedImage::<U8x3>::from_buffer(side(to[1])?, side(to[0])?, out);
     let mut to = to.map_err(|e| said(&e))?;
     let options = |filter, [down, across]: [Span; 2]| {
         let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(filter));
@@ -155,17 +157,17 @@ fn resample(
     };
     let resized = match by {
         Interpolation::Bilinear => {
-            resizer.resize(&from, &mut to, &options(FilterType::Bilinear, [down, across]))
+            resizer.resize_typed(&from, &mut to, &options(FilterType::Bilinear, [down, across]))
         }
         // It overshoots, and what is cut off at 0 and 255 between the two axes is what Pillow cuts
         // off only where rows come first; the library begins with columns.
         Interpolation::Bicubic => {
-            let mut rows_done = Image::new(to.width(), high, PixelType::U8x3);
+            let mut rows_done = TypedImage::<U8x3>::new(to.width(), high);
             let first = [Span::whole(high), across];
             let then = [down, Span::whole(to.width())];
             let filter = FilterType::CatmullRom;
-            let first = resizer.resize(&from, &mut rows_done, &options(filter, first));
-            first.and_then(|()| resizer.resize(&rows_done, &mut to, &options(filter, then)))
+            let first = resizer.resize_typed(&from, &mut rows_done, &options(filter, first));
+            first.and_then(|()| resizer.resize_typed(&rows_done, &mut to, &options(filter, then)))
         }
     };
     resized.map_err(|e| said(&e))
