@@ -18,6 +18,20 @@ macro_rules! eprintln {
     }};
 }
 
+/// Something that cannot be asked for, as `format!` says it.
+macro_rules! usage {
+    ($($text:tt)*) => {
+        crate::terminal::failure::Failure::usage(format!($($text)*))
+    };
+}
+
+/// Something that failed.
+macro_rules! failed {
+    ($($text:tt)*) => {
+        crate::terminal::failure::Failure::failed(format!($($text)*))
+    };
+}
+
 mod args;
 mod commands;
 mod launcher;

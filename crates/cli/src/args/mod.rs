@@ -111,7 +111,8 @@ pub struct TrainArgs {
     /// Train for so long, from the program's start to its end: the speed is measured first, and the
     /// epochs follow from it (of a short run of anchorhood also the rounds, unless --rounds says
     /// how many). They are kept in config.toml, so that the run can be resumed and repeated.
-    #[arg(long, value_name = "M", value_parser = minutes, conflicts_with_all = ["training.epochs", "resume"])]
+    #[arg(long, value_name = "M", value_parser = minutes,
+          conflicts_with_all = ["training.epochs", "resume"])]
     pub minutes: Option<f64>,
     /// What to call the run [default: the data set and a number].
     #[arg(long)]
@@ -150,7 +151,7 @@ pub struct StartArgs {
     pub files: Option<String>,
     /// Settings to begin from: quick (minutes on two cores, the default), strong (minutes on a GPU)
     /// or paper.
-    #[arg(long, value_parser = PossibleValuesParser::new(["quick", "strong", "paper"]).map(|s| preset(&s)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(PRESETS).map(|s| preset(&s)))]
     pub preset: Option<Preset>,
     /// A configuration file, whole or in part, such as a run's config.toml.
     #[arg(long, value_name = "FILE")]
@@ -301,7 +302,7 @@ pub struct BenchCommon {
     #[arg(long, default_value = "cpu")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16, tf32 or f32.
-    #[arg(long, default_value = "bf16", value_parser = one_of::<PrecisionChoice>(PrecisionChoice::NAMES))]
+    #[arg(long, default_value = "bf16", value_parser = precisions())]
     pub precision: PrecisionChoice,
     /// Threads; 0 for one a core.
     #[arg(long, default_value_t = 0)]
@@ -319,6 +320,8 @@ pub fn minutes(text: &str) -> Result<f64, String> {
     }
 }
 
+const PRESETS: [&str; 3] = ["quick", "strong", "paper"];
+
 fn preset(name: &str) -> Preset {
     let is = |p: &Preset| p.name() == name;
     Preset::ALL.into_iter().find(is).expect("the parser allows only these")
@@ -330,6 +333,11 @@ pub fn one_of<T: FromStr + Clone + Send + Sync + 'static>(
 ) -> impl TypedValueParser<Value = T> + use<T> {
     let names = PossibleValuesParser::new(names.iter().copied());
     names.map(|name| name.parse().ok().expect("the parser allows only these"))
+}
+
+/// What numbers a GPU computes with.
+pub fn precisions() -> impl TypedValueParser<Value = PrecisionChoice> {
+    one_of::<PrecisionChoice>(PrecisionChoice::NAMES)
 }
 
 /// How many: at least one.

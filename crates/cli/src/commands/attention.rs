@@ -62,19 +62,19 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
     config.check()?;
     let rounds = finished_rounds(&run, &config);
     if rounds.is_empty() {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "{}: no round of this run is finished yet; each leaves a checkpoint at its end",
             run.display()
-        )));
+        ));
     }
     let data = run_data::open(&config, args.data.as_deref())?;
     let n = data.train.pictures.len();
     if let Some(i) = args.pictures.iter().find(|i| **i >= n) {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "--pictures {i}: {} has the training pictures 0 to {}",
             data.name,
             n - 1
-        )));
+        ));
     }
     let options = AttentionOptions {
         pictures: &args.pictures,
@@ -88,7 +88,7 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
     drop(bar);
     let strips = strips.map_err(|e| match e {
         ReportError::Engine(e @ Error::UnknownLayer { .. }) => {
-            Failure::usage(format!("--layer: {e}"))
+            usage!("--layer: {e}")
         }
         other => other.into(),
     })?;
@@ -96,7 +96,7 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
     for strip in strips {
         let path = args.output.join(format!("picture-{}.png", strip.picture));
         AtomicFile::write(&path, &strip.png)
-            .map_err(|e| Failure::failed(format!("{}: cannot write it: {e}", path.display())))?;
+            .map_err(|e| failed!("{}: cannot write it: {e}", path.display()))?;
         output::line(&format!("{}: {}", path.display(), strip.sentence))?;
     }
     Ok(())

@@ -121,11 +121,11 @@ pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
 fn open(args: &ClassifyArgs) -> Result<PictureIndex, Failure> {
     let index = args.pictures.open(&args.job)?;
     if args.job.layer.is_some() && args.job.layer != index.parts().layer {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "--layer: {} holds vectors of {}; leave --layer out, or make another index",
             index.path().display(),
             index.parts().layer.as_deref().unwrap_or("the last layer")
-        )));
+        ));
     }
     Ok(index)
 }
@@ -148,10 +148,10 @@ impl Labelled {
             None => parts.classes.clone(),
         };
         if named.iter().all(Option::is_none) {
-            return Err(Failure::usage(format!(
+            return Err(usage!(
                 "{}: its sub-folders are no classes; give the labels with --labels",
                 folders_of(&index)
-            )));
+            ));
         }
         let (classes, given) = numbered_classes(&named);
         let classes = classes.into_iter().cloned().collect();
@@ -184,7 +184,8 @@ fn check(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<()
     if !args.job.quiet {
         let confident = found.iter().filter(|w| w.confident).count();
         eprintln!(
-            "{} of {} labels are contradicted by the pictures most like theirs, {} of them confidently",
+            "{} of {} labels are contradicted by the pictures most like theirs, {} of them \
+             confidently",
             grouped(found.len()),
             grouped(given.iter().flatten().count()),
             grouped(confident)
@@ -253,7 +254,8 @@ fn sum_up(args: &ClassifyArgs, labelled: &Labelled, guesses: &[Guess]) {
     let given = &labelled.given;
     let known = given.iter().flatten().count();
     let mut lines = vec![format!(
-        "{} pictures classified by {} labelled ones of {} classes; of these {:.0}% would be guessed right by the others",
+        "{} pictures classified by {} labelled ones of {} classes; of these {:.0}% would be \
+         guessed right by the others",
         grouped(guesses.len() - known),
         grouped(known),
         labelled.classes.len(),

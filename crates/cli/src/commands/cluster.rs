@@ -65,20 +65,20 @@ pub enum Clustering {
 
 pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     if args.output.exists() {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "{}: exists already; choose another folder with -o",
             args.output.display()
-        )));
+        ));
     }
     let index = args.pictures.open(&JobArgs::default())?;
     let device = args.pictures.device()?;
     let found = divide(args, &index, &device)?;
     if found.is_empty() {
-        return Err(Failure::failed(format!(
+        return Err(failed!(
             "no {} pictures are each other's neighbours at {} or above; lower --above",
             GraphOptions::default().least,
             args.above
-        )));
+        ));
     }
     let gone = write(args, &index, &found)?;
     warn_of_gone(&gone);

@@ -32,8 +32,8 @@ the table and the curves are RUNS/NAME/comparison.md, .json and .svg. The same c
 stopped and does nothing twice; other methods and seeds can be added to it.")]
 pub struct CompareArgs {
     /// Which methods, with commas between them.
-    #[arg(long, value_name = "A,B,C", required = true, value_delimiter = ',', conflicts_with = "method.name",
-          value_parser = one_of::<MethodChoice>(MethodChoice::NAMES))]
+    #[arg(long, value_name = "A,B,C", required = true, value_delimiter = ',',
+          conflicts_with = "method.name", value_parser = one_of::<MethodChoice>(MethodChoice::NAMES))]
     pub methods: Vec<MethodChoice>,
     /// Train each for so long: its speed is measured first, and its epochs follow from it.
     #[arg(long, value_name = "M", value_parser = minutes, conflicts_with = "training.epochs",
@@ -128,9 +128,10 @@ fn comparison(args: &CompareArgs) -> Result<Comparison, Failure> {
 /// A configuration for each seed and method; all of a seed are of the same pictures.
 fn configs(args: &CompareArgs) -> Result<Vec<RunConfig>, Failure> {
     if let Some(flag) = args.start.settings.flag("evaluation.features") {
-        return Err(Failure::usage(format!(
-            "--{flag} says nothing here: features of all methods are recomputed to be judged; leave it out"
-        )));
+        return Err(usage!(
+            "--{flag} says nothing here: features of all methods are recomputed to be judged; \
+             leave it out"
+        ));
     }
     let by = |method: &MethodChoice| {
         let mut config = configuration_by(&args.start, *method)?;

@@ -46,7 +46,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let failed = |path: &Path| {
         let path = path.display().to_string();
-        move |e: io::Error| Failure::failed(format!("{path}: cannot write the manual: {e}"))
+        move |e: io::Error| failed!("{path}: cannot write the manual: {e}")
     };
     match &args.output {
         Some(folder) => pages(folder).map_err(failed(folder)),

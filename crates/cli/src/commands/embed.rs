@@ -57,10 +57,10 @@ pub struct EmbedArgs {
 pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     let format = TableFormat::of(&args.output).ok_or_else(|| {
         let endings = TableFormat::ALL.map(|f| f.to_string()).join(", ");
-        Failure::usage(format!(
+        usage!(
             "{}: its name must end in one of {endings}, which says how it is written",
             args.output.display()
-        ))
+        )
     })?;
     let output = args.shard.map(|shard| shard.path(&args.output));
     let output = output.unwrap_or_else(|| args.output.clone());

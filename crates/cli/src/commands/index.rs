@@ -40,7 +40,8 @@ pub struct IndexArgs {
     pub overwrite: bool,
     /// Keep small copies of the pictures in the index, so many pixels a side [default with the flag
     /// alone: 96].
-    #[arg(long, value_name = "PIXELS", num_args = 0..=1, default_missing_value = "96", value_parser = clap::value_parser!(u16).range(8..=512))]
+    #[arg(long, value_name = "PIXELS", num_args = 0..=1, default_missing_value = "96",
+          value_parser = clap::value_parser!(u16).range(8..=512))]
     pub thumbnails: Option<u16>,
     /// Divide the index into clusters whatever its size: searches look at the nearest alone.
     #[arg(long)]
@@ -90,11 +91,11 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
 /// The index that is there, if this job can bring it up to date.
 fn known(path: &Path, job: &FolderJob) -> Result<PictureIndex, Failure> {
     PictureIndex::to_bring_up_to_date(path, job).map_err(|why| {
-        Failure::usage(format!(
+        usage!(
             "{}: exists already, and {why}; choose another name with -o, or give --overwrite to \
              replace it",
             path.display()
-        ))
+        )
     })
 }
 

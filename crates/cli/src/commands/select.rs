@@ -75,7 +75,7 @@ fn chosen_already(list: &Path, index: &PictureIndex) -> Result<Vec<usize>, Failu
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
     let (mut found, mut unknown) = (vec![], vec![]);
     for (line, record) in reader.records().enumerate() {
-        let record = record.map_err(|e| Failure::usage(format!("{}: {e}", list.display())))?;
+        let record = record.map_err(|e| usage!("{}: {e}", list.display()))?;
         let name = record.get(0).unwrap_or_default();
         let plain = name.trim().trim_start_matches("./");
         match numbers.get(name).or_else(|| numbers.get(plain)) {
@@ -87,20 +87,22 @@ fn chosen_already(list: &Path, index: &PictureIndex) -> Result<Vec<usize>, Failu
     if unknown.is_empty() {
         return Ok(found);
     }
-    Err(Failure::usage(format!(
-        "--already {}: {} of its pictures are not in {} (the first is {}); give paths as `anchorhood select` prints them",
+    Err(usage!(
+        "--already {}: {} of its pictures are not in {} (the first is {}); give paths as \
+         `anchorhood select` prints them",
         list.display(),
         unknown.len(),
         folders_of(index),
         unknown[0]
-    )))
+    ))
 }
 
 fn sum_up(index: &PictureIndex, chosen: &[Chosen], already: usize, asked: usize) {
     if chosen.len() < asked {
         let all = grouped(index.len());
         eprintln!(
-            "warning: {asked} pictures were asked for, and the index has {all}; these are all that are left"
+            "warning: {asked} pictures were asked for, and the index has {all}; these are all that \
+             are left"
         );
     }
     let last = chosen.last().and_then(|one| one.similarity);
