@@ -18,6 +18,13 @@ macro_rules! eprintln {
     }};
 }
 
+/// What the help of a command ends with: examples, and what they do.
+macro_rules! help {
+    ($command:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/help/", $command, ".txt")).trim_end()
+    };
+}
+
 /// Something that cannot be asked for, as `format!` says it.
 macro_rules! usage {
     ($($text:tt)*) => {

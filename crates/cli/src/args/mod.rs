@@ -28,16 +28,7 @@ use setting::SettingArgs;
 /// Learns image features without labels, by Anchor Neighbourhood Discovery.
 #[derive(Debug, Parser)]
 #[command(name = "anchorhood", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "\
-Examples:
-  anchorhood train                         learn on drawn shapes, about a minute on two cores
-  anchorhood train ~/pictures --size 64    learn on a folder of pictures
-  anchorhood train cifar10:data            learn on CIFAR-10, from where it lies
-  anchorhood evaluate shapes-1             judge a run again, with its floors beside it
-  anchorhood attention shapes-1 --pictures 1,5,9    where its network looked, as pictures
-  anchorhood serve ~/pictures              a page to walk through them, by the model inside the program
-  anchorhood index ~/pictures && anchorhood neighbours pictures.index query.jpg
-  anchorhood info                          what this machine and this program offer")]
+#[command(after_help = help!("anchorhood"))]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -92,19 +83,7 @@ pub enum Command {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood train                                   drawn shapes, the quick preset
-  anchorhood train cifar10:data --preset paper       the paper's settings (days on a CPU)
-  anchorhood train cifar10:data --limit 10000 --epochs 8 --rounds 2
-  anchorhood train ~/pictures --minutes 5            as many epochs as five minutes have
-  anchorhood train ~/pictures --from mine            fine-tune what a run has learnt, or weights.pth of a ResNet
-  anchorhood train ~/pictures --size 64 --name mine  a folder, with or without class sub-folders
-  anchorhood train --resume mine                     go on with a run that was stopped
-  anchorhood train --resume mine --data ~/elsewhere  the same, if its pictures have moved
-  anchorhood train --config runs/mine/config.toml --seed 1    the same again, other luck
-
-A flag overrides the file given with --config, which overrides the preset.")]
+#[command(after_help = help!("train"))]
 pub struct TrainArgs {
     #[command(flatten)]
     pub start: StartArgs,
@@ -174,16 +153,7 @@ impl StartArgs {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood evaluate shapes-1
-  anchorhood evaluate runs/shapes-1/checkpoints/round-0.safetensors --features recomputed
-  anchorhood evaluate shapes-1 --k 50 --tau 0.1 --json
-  anchorhood evaluate shapes-1 --linear                a linear classifier on conv5
-  anchorhood evaluate shapes-1 --linear --layer all --seeds 3
-  anchorhood evaluate base --data photos               the model inside the program, on a folder of classes
-  anchorhood evaluate weights.safetensors --network resnet18 --data cifar10
-  anchorhood evaluate untrained --network alexnet --data cifar10 --linear")]
+#[command(after_help = help!("evaluate"))]
 pub struct EvaluateArgs {
     /// A run's name or folder, a checkpoint file, `base`, a model file, an ONNX model; with
     /// --network a file of another program's weights, or `untrained`.
@@ -226,10 +196,7 @@ pub struct InfoArgs {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood bench step --width 16 --batch 64 --n 5000 --steps 10 --threads 2
-  anchorhood bench discover --n 50000")]
+#[command(after_help = help!("bench"))]
 pub struct BenchArgs {
     #[command(subcommand)]
     pub what: Bench,

@@ -17,14 +17,7 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood attention shapes-1 --pictures 1,5,9
-  anchorhood attention shapes-1 --pictures 0 -o looks --layer conv4
-
-Each strip is a PNG file: the picture, then the same under the heat of each round (blue: no matter, red: this is what
-puts the picture near its neighbourhood). Frames: grey, the picture stood alone; green, its neighbours are of its class;
-red, some are not. Below, the nearest neighbour of the round.")]
+#[command(after_help = help!("attention"))]
 pub struct AttentionArgs {
     /// A run's name or folder.
     pub run: String,

@@ -22,20 +22,7 @@ use crate::terminal::output::{self, grouped};
 const SHOWN: usize = 100;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood classify ~/pictures --labels labels.csv -o classes.csv
-  anchorhood classify pictures.index --labels labels.csv -o classes.csv
-  anchorhood classify ~/pictures --model mine --labels labels.csv --next 30 --next-to next.csv
-  anchorhood classify pictures.index --labels labels.csv --check --check-sheet wrong.png
-  anchorhood classify ~/pictures --check                 the labels are the sub-folders
-
-labels.csv has a line for each labelled picture: its path (relative to the folder), a comma, its
-label. The result has, for every picture, the likeliest label and its share, the runner-up, and the
-similarity to the nearest labelled picture. Shares are a logistic regression's, or with --by knn those
-of the votes of the nearest labelled pictures. From an index, no picture is read again. --check names
-labels that are likely wrong instead: those that the nearest labelled pictures contradict. Fill in the labels in next.csv, append its lines to labels.csv,
-and run again.")]
+#[command(after_help = help!("classify"))]
 pub struct ClassifyArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,

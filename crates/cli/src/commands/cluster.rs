@@ -18,16 +18,7 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output::{either, grouped};
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood cluster ~/pictures                              20 clusters, in the folder clusters
-  anchorhood cluster pictures.index -k 50 -o fifty
-  anchorhood cluster pictures.index --method graph --above 0.8 -o groups
-
-The folder gets clusters.csv (path, cluster, similarity to the cluster's centre) and a sheet for
-each cluster, with its most typical pictures first. kmeans puts every picture into one of k
-clusters; graph finds groups of pictures that are each other's neighbours, however many there
-are, and leaves the rest alone.")]
+#[command(after_help = help!("cluster"))]
 pub struct ClusterArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,

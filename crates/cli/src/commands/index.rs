@@ -14,17 +14,7 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood index ~/pictures                                 writes pictures.index here
-  anchorhood index ~/pictures                                 again: what was added, changed and removed since
-  anchorhood index ~/pictures ~/scans -o all.index            several folders in one
-  anchorhood index ~/pictures --model mine --thumbnails       by a run's model, with small copies in it
-  anchorhood neighbours pictures.index query.jpg              … and then search it
-
-An index that is there already is brought up to date: only new and changed files are read. Up to a
-million pictures a search looks at all of them; above, the index is divided into clusters and a
-search looks at the nearest, and the share of true neighbours it finds is measured and told.")]
+#[command(after_help = help!("index"))]
 pub struct IndexArgs {
     /// Folders of pictures, .tar archives of them, or texts that list files.
     #[arg(value_name = "FOLDER", required = true)]

@@ -18,18 +18,7 @@ use crate::terminal::interrupt::stop_when_interrupted;
 use crate::terminal::output;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood reproduce --list                      what there is
-  anchorhood reproduce all --scale smoke           everything, tiny: does it run?
-  anchorhood reproduce table5 --data-folder data   with a tenth of the epochs, on a GPU
-  anchorhood reproduce oneoff --scale paper --seeds 3    the paper's settings
-  anchorhood reproduce neighbours --only 'k = 10'  one row
-
-Results go to FOLDER/SCALE/NAME: results.json, results.md and its plots.
-Runs are kept in FOLDER/SCALE/runs and shared between experiments. The same
-command again goes on where it was stopped, and does nothing twice. Data sets
-that are not on disk are named, and their rows left out.")]
+#[command(after_help = help!("reproduce"))]
 pub struct ReproduceArgs {
     /// Which experiment (see --list), or `all`.
     #[arg(required_unless_present = "list")]

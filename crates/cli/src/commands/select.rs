@@ -21,15 +21,7 @@ use crate::terminal::output::grouped;
 const MOST_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood select ~/pictures 100 > to-label.txt
-  anchorhood select pictures.index 50 --already labelled.txt --sheet next.png
-  anchorhood select pictures.index 20 --json
-
-The first is the picture most like all others, each next one that farthest from those chosen (greedy
-k-centre): few pictures that show what all there is. A line is a path. The same index gives the same
-choice. Outliers are chosen early, since nothing else is like them: `anchorhood outliers` shows them.")]
+#[command(after_help = help!("select"))]
 pub struct SelectArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,

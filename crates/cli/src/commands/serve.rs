@@ -21,18 +21,7 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood serve ~/pictures                      a folder, indexed meanwhile by the model inside the program
-  anchorhood serve ~/pictures ~/scans --model mine several, by a run's model
-  anchorhood serve mine                            the pictures of a run, and its curves while it trains
-  anchorhood serve pictures.index                  the pictures of an index, and uploads
-  anchorhood serve mine --host 0.0.0.0 --token-file word.txt    for other machines that know the word in the file
-  anchorhood serve mine --host 0.0.0.0             for those that are given the address with the random token in it
-
-Open the address it prints. Ctrl-C ends it. Nothing is written into a folder of pictures: its index is kept
-in the user's cache folder, and brought up to date the next time. A run that trains is shown as it is: newer checkpoints are
-taken when they are saved. Programs find the same under /api, described at /api/openapi.json.")]
+#[command(after_help = help!("serve"))]
 pub struct ServeArgs {
     /// Folders of pictures, a run's name or folder, or an index made by `anchorhood index`.
     #[arg(value_name = "FOLDER", required = true)]
