@@ -6,8 +6,10 @@
 //! the same, and adds checkpoints, resuming, reports and several processes.
 //!
 //! ```sh
-//! cargo run --release -p anchorhood --example and             # `shapes`, about a minute on two cores
-//! cargo run --release -p anchorhood --example and -- cifar10:DATA --epochs 10 --rounds 2 --width 16
+//! # `shapes`, about a minute on two cores
+//! cargo run --release -p anchorhood --example and
+//! cargo run --release -p anchorhood --example and -- \
+//!     cifar10:DATA --epochs 10 --rounds 2 --width 16
 //! ```
 
 use std::error::Error;

@@ -2,8 +2,10 @@
 //! camera or a database.
 //!
 //! ```sh
-//! cargo run --release -p anchorhood --example train_own_data              # half a minute; leaves runs/stripes-1
-//! cargo run --release -p anchorhood --example train_own_data -- 20 runs   # epochs in a round, and where runs are kept
+//! # Half a minute; leaves runs/stripes-1.
+//! cargo run --release -p anchorhood --example train_own_data
+//! # Epochs in a round, and where runs are kept.
+//! cargo run --release -p anchorhood --example train_own_data -- 20 runs
 //! ```
 
 use std::error::Error;

@@ -34,7 +34,8 @@
 //! use anchorhood::engine::Device;
 //! use anchorhood::train::{Event, Preset, RunDir, train};
 //!
-//! let bytes = (0..64 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect(); // 64 RGB pictures of 16×16
+//! // 64 RGB pictures of 16×16.
+//! let bytes = (0..64 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect();
 //! let data = Dataset::new("mine", Pictures::new(16, 16, bytes)?);
 //! let mut config = Preset::Quick.config("mine"); // every setting is a field
 //! config.training.epochs = 1;
@@ -45,8 +46,11 @@
 //! # let runs = folder.path();
 //!
 //! let mut run = RunDir::create(runs, "first", &config)?;
-//! let mut observer = |event: &Event| if let Event::EpochEnded(e) = event { println!("loss {}", e.loss) };
-//! let stop = AtomicBool::new(false); // set by a signal handler, say: the run is saved, and `train` goes on with it later
+//! let mut observer = |event: &Event| {
+//!     if let Event::EpochEnded(e) = event { println!("loss {}", e.loss) }
+//! };
+//! // Set by a signal handler, say: the run is saved, and `train` goes on with it later.
+//! let stop = AtomicBool::new(false);
 //! train(&Device::cpu(2), &mut run, &data, &mut observer, &stop)?;
 //! # assert!(run.checkpoint("last").exists());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -63,7 +67,8 @@
 //! # let run = &place.path().join("model.safetensors");
 //! # anchorhood::search::fuzzing::small_model().save(run)?;
 //! let model = Model::load(run)?; // a run's folder, or a checkpoint
-//! let pictures = Pictures::new(48, 64, vec![0; 10 * 48 * 64 * 3])?; // any size: the model's own is cut out
+//! // Any size: the model's own is cut out.
+//! let pictures = Pictures::new(48, 64, vec![0; 10 * 48 * 64 * 3])?;
 //! let vectors = model.embed(&Device::cpu(2), &pictures)?;
 //! assert_eq!(vectors.len(), 10);
 //! let alike = vectors.nearest(vectors.row(0), 3)?; // the picture itself, then those most like it
@@ -87,7 +92,8 @@
 //! # }
 //! # let query = folder.join("c.png");
 //! let (device, model) = (Device::cpu(2), Model::load(run)?);
-//! let index = PictureIndex::build(&file, &model, &device, &folder)?; // from then on: PictureIndex::load(&file)
+//! // From then on: PictureIndex::load(&file).
+//! let index = PictureIndex::build(&file, &model, &device, &folder)?;
 //! let vector = model.embedder(&device, 1, None)?.embed_file(&query)?;
 //! for hit in index.nearest(&vector, 20)? {
 //!     println!("{:.4}  {}", hit.similarity, index.picture(hit.index).display());

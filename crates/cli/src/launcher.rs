@@ -40,8 +40,7 @@ fn asked_for() -> usize {
 }
 
 fn start(count: usize, words: &[OsString]) -> Result<(), Failure> {
-    let failed =
-        |e: std::io::Error| Failure::failed(format!("{count} processes could not be started: {e}"));
+    let failed = |e: std::io::Error| failed!("{count} processes could not be started: {e}");
     let program = std::env::current_exe().map_err(failed)?;
     let stops = pass_on_interrupts()?;
     let command = || {
@@ -67,7 +66,7 @@ fn pass_on_interrupts() -> Result<Arc<AtomicUsize>, Failure> {
     ctrlc::set_handler(move || {
         counted.fetch_add(1, Ordering::Relaxed);
     })
-    .map_err(|e| Failure::failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    .map_err(|e| failed!("cannot listen for Ctrl-C: {e}"))?;
     Ok(stops)
 }
 

@@ -18,6 +18,27 @@ macro_rules! eprintln {
     }};
 }
 
+/// What the help of a command ends with: examples, and what they do.
+macro_rules! help {
+    ($command:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/help/", $command, ".txt")).trim_end()
+    };
+}
+
+/// Something that cannot be asked for, as `format!` says it.
+macro_rules! usage {
+    ($($text:tt)*) => {
+        crate::terminal::failure::Failure::usage(format!($($text)*))
+    };
+}
+
+/// Something that failed.
+macro_rules! failed {
+    ($($text:tt)*) => {
+        crate::terminal::failure::Failure::failed(format!($($text)*))
+    };
+}
+
 mod args;
 mod commands;
 mod launcher;

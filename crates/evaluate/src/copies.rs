@@ -58,52 +58,36 @@ impl Copies {
     pub fn judge(&self, network: &mut Network, mean: [f32; 3], std: [f32; 3]) -> Result<LabelFree> {
         let of = [self.len(), self.pictures.picture_len()];
         let result = network.graph().output_node();
-        let mut rows = |see: &See| {
-            let mut rows = extract_seen(network, result, of, see, usize::MAX, &|_| {})?;
+        let mut rows = |copy| {
+            let see = self.see(copy, mean, std);
+            let mut rows = extract_seen(network, result, of, &*see, usize::MAX, &|_| {})?;
             rows.to_unit_length();
             Ok::<Rows, anchorhood_engine::Error>(rows)
         };
-        let originals = rows(&|i, to, scratch| self.original(i, mean, std, to, scratch))?;
-        let mut copies =
-            |which| rows(&|i, to, scratch| self.copy(which, i, mean, std, to, scratch));
-        Ok(LabelFree::of(&originals, [&copies(0)?, &copies(1)?]))
+        Ok(LabelFree::of(&rows(None)?, [&rows(Some(0))?, &rows(Some(1))?]))
     }
 
     /// Figures of the pixels themselves.
     pub fn judge_raw_pixels(&self, mean: [f32; 3]) -> LabelFree {
         let shape = Shape::new(self.pictures.height(), self.pictures.width(), 3);
-        let rows = |see: &See| raw_pixels_seen(self.len(), shape, see, MOST_VALUES);
-        let one = [1.0; 3];
-        let originals = rows(&|i, to, scratch| self.original(i, mean, one, to, scratch));
-        let copies = |which| rows(&|i, to, scratch| self.copy(which, i, mean, one, to, scratch));
-        LabelFree::of(&originals, [&copies(0), &copies(1)])
+        let rows = |copy| {
+            let see = self.see(copy, mean, [1.0; 3]);
+            raw_pixels_seen(self.len(), shape, &*see, MOST_VALUES)
+        };
+        LabelFree::of(&rows(None), [&rows(Some(0)), &rows(Some(1))])
     }
 
-    fn original(
-        &self,
-        i: usize,
-        mean: [f32; 3],
-        std: [f32; 3],
-        to: &mut [f32],
-        scratch: &mut Vec<u8>,
-    ) {
-        normalise(self.pictures.picture_in(i, scratch), mean, std, to);
-    }
-
-    /// The first copy of a picture, or the second.
-    fn copy(
-        &self,
-        which: u64,
-        i: usize,
-        mean: [f32; 3],
-        std: [f32; 3],
-        to: &mut [f32],
-        scratch: &mut Vec<u8>,
-    ) {
+    /// What is seen of a picture: itself, or its first copy, or the second.
+    fn see(&self, copy: Option<u64>, mean: [f32; 3], std: [f32; 3]) -> Box<See<'_>> {
         let side = [self.pictures.height(), self.pictures.width()];
-        let draws = Draws::new(SEED, Stream::Copies, 1 + which, self.numbers[i] as u64);
-        let picture = self.pictures.picture_in(i, scratch);
-        augment(picture, side, side, &change(), &draws, mean, std, to);
+        Box::new(move |i, to, scratch| {
+            let picture = self.pictures.picture_in(i, scratch);
+            let Some(which) = copy else {
+                return normalise(picture, mean, std, to);
+            };
+            let draws = Draws::new(SEED, Stream::Copies, 1 + which, self.numbers[i] as u64);
+            augment(picture, side, side, &change(), &draws, mean, std, to);
+        })
     }
 }
 

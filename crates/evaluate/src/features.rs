@@ -4,8 +4,8 @@ use anchorhood_data::{Pictures, normalise};
 use anchorhood_engine::{Network, Result, Shape};
 use rayon::prelude::*;
 
-use crate::rows::{See, extract_seen};
-use crate::{Rows, average, pooled};
+use crate::rows::See;
+use crate::{Rows, average, extract_layer, pooled};
 
 /// What the network makes of every picture, not augmented, in inference mode: a row for each.
 /// `progress` is told how many are done.
@@ -16,11 +16,8 @@ pub fn extract(
     std: [f32; 3],
     progress: &dyn Fn(usize),
 ) -> Result<Vec<f32>> {
-    let as_it_is = |i: usize, pixels: &mut [f32], scratch: &mut Vec<u8>| {
-        normalise(pictures.picture_in(i, scratch), mean, std, pixels);
-    };
-    let (result, of) = (network.graph().output_node(), [pictures.len(), pictures.picture_len()]);
-    Ok(extract_seen(network, result, of, &as_it_is, usize::MAX, progress)?.values)
+    let result = network.graph().output_node();
+    Ok(extract_layer(network, result, pictures, mean, std, usize::MAX, progress)?.values)
 }
 
 /// The pixels of every picture as its feature: in [0, 1], less the data set's mean of the channel,

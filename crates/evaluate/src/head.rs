@@ -108,10 +108,7 @@ impl Builder<'_> {
                 if let Some(residual) = inputs.get(1) {
                     y = self.head.add(&format!("{name}.add"), y, *residual)?;
                 }
-                match relu {
-                    true => self.head.relu(&format!("{name}.relu"), y),
-                    false => Ok(y),
-                }
+                if relu { self.head.relu(&format!("{name}.relu"), y) } else { Ok(y) }
             }
             Op::BatchNorm(norm) => self.diagonal(node, x, norm),
             Op::Relu => self.head.relu(name, x),
@@ -151,10 +148,7 @@ impl Builder<'_> {
         norm: Option<Norm>,
     ) -> Result<NodeId> {
         let mut weight = self.read(node.parameters[0])?;
-        let mut bias = match spec.bias {
-            true => self.read(node.parameters[1])?,
-            false => vec![0.0; spec.out],
-        };
+        let mut bias = if spec.bias { self.read(node.parameters[1])? } else { vec![0.0; spec.out] };
         if let Some(norm) = norm {
             let first = node.parameters.len() - 4;
             let (scale, shift) = self.folded(&node.parameters[first..], norm)?;

@@ -118,10 +118,7 @@ fn effective_rank(alike: &[f32], n: usize) -> f64 {
     let trace: f64 = rows.iter().map(|r| r.0).sum();
     let squares: f64 = rows.iter().map(|r| r.1).sum();
     // Pictures that differ by less than the numbers' own noise do not differ.
-    match trace > 1e-5 * n as f64 {
-        true => trace * trace / squares,
-        false => 1.0,
-    }
+    if trace > 1e-5 * n as f64 { trace * trace / squares } else { 1.0 }
 }
 
 fn mean(row: &[f32]) -> f64 {

@@ -214,7 +214,8 @@ impl LinearSet {
             last = losses.iter().sum::<f64>() / steps as f64;
             if !last.is_finite() {
                 return Err(Error::Plan(format!(
-                    "the linear classifier's loss became {last} in epoch {}; try a smaller learning rate",
+                    "the linear classifier's loss became {last} in epoch {}; try a smaller \
+                     learning rate",
                     epoch + 1
                 )));
             }

@@ -116,7 +116,8 @@ fn reserve(n: usize, dim: usize) -> Result<Vec<f32>> {
     match n.checked_mul(dim) {
         Some(len) if values.try_reserve_exact(len).is_ok() => Ok(values),
         _ => Err(Error::Plan(format!(
-            "{n} rows of {dim} values do not fit in memory; use fewer pictures, or fewer values of a row"
+            "{n} rows of {dim} values do not fit in memory; use fewer pictures, or fewer values of \
+             a row"
         ))),
     }
 }

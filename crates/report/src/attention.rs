@@ -180,15 +180,10 @@ fn columns(train: &Split, index: usize, views: &[&View]) -> Vec<Column> {
     for view in views {
         let mark = judged(train, index, view);
         let nearest = view.neighbours.first().map(|n| *n as usize);
+        let right = |n| if same_class(train, index, n) { Mark::Right } else { Mark::Wrong };
         let neighbour = nearest.map(|n| Tile {
             picture: plain(n),
-            mark: match mark {
-                Mark::Plain => Mark::Plain,
-                _ => match same_class(train, index, n) {
-                    true => Mark::Right,
-                    false => Mark::Wrong,
-                },
-            },
+            mark: if mark == Mark::Plain { mark } else { right(n) },
         });
         columns.push(Column {
             shown: Tile { picture: overlay(&plain(index), &view.map), mark },

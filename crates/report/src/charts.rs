@@ -182,10 +182,7 @@ fn pretext(summary: &Summary) -> Chart {
         chart.curve(own.iter().map(|(at, f)| (*at, 100.0 * f.share)).collect(), colour);
         let Some((_, last)) = own.last() else { continue };
         let value = 100.0 * last.share;
-        let (side, offset) = match value > 90.0 {
-            true => (Side::Below, -2.5),
-            false => (Side::Above, 2.5),
-        };
+        let (side, offset) = if value > 90.0 { (Side::Below, -2.5) } else { (Side::Above, 2.5) };
         let at = (chart.x.range.end, value + offset);
         chart.text(format!("{name} {value:.1}"), at, side, colour);
     }

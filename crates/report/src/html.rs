@@ -220,7 +220,9 @@ fn chart_markup(summary: &Summary) -> Result<Markup, ReportError> {
                         div.small.soft {
                             @if judged { (key("blue")) }
                             "pictures that are anchors"
-                            @if judged { (key("green")) "anchors whose neighbours are of their class" }
+                            @if judged {
+                                (key("green")) "anchors whose neighbours are of their class"
+                            }
                         }
                     }
                     (PreEscaped(svg))
@@ -249,8 +251,9 @@ fn neighbourhoods(
     Ok(html! {
         h2 { "Neighbourhoods" }
         p {
-            "Before each round every picture is compared with all others. Where few stand out as near, \
-             entropy is low and the picture is sure of its neighbourhood: these become anchors first."
+            "Before each round every picture is compared with all others. Where few stand out as \
+             near, entropy is low and the picture is sure of its neighbourhood: these become \
+             anchors first."
         }
         @if let Some((sprite, train)) = &shown {
             (sprite.style(".tile", ""))
@@ -336,14 +339,16 @@ fn strips(record: &RunRecord) -> Markup {
         @if record.strips.is_empty() {
             p.soft {
                 "No strips have been drawn. "
-                code { "anchorhood attention " (name) " --pictures 1,5,9 -o runs/" (name) "/attention" }
+                code {
+                    "anchorhood attention " (name) " --pictures 1,5,9 -o runs/" (name) "/attention"
+                }
                 " draws some; make the report again to see them here."
             }
         } @else {
             p {
                 "Each strip: a picture, then the same under the heat of what placed it near its \
-                 neighbours, round by round. Frames: grey, it stood alone; green, its neighbours are \
-                 of its class; red, some are not."
+                 neighbours, round by round. Frames: grey, it stood alone; green, its neighbours \
+                 are of its class; red, some are not."
             }
         }
         @for strip in &record.strips {

@@ -33,7 +33,10 @@ pub enum ReportError {
         there: usize,
     },
     /// A page is there, and the pictures for another are not.
-    #[error("{}: the page is kept, since one made now would be without pictures: {why}", .path.display())]
+    #[error(
+        "{}: the page is kept, since one made now would be without pictures: {why}",
+        .path.display()
+    )]
     PageKept {
         /// The page.
         path: PathBuf,
@@ -239,7 +242,9 @@ mod tests {
 
     #[test]
     fn a_share_that_is_none_is_named() {
-        let judged = r#"{"event":"evaluated","of":"untrained","top1":1e300,"top5":null,"n":1,"k":1,"temperature":1.0,"seconds":1.0}"#;
+        let judged = r#"{"event":"evaluated","of":"untrained","top1":1e300,"top5":null,"n":1,
+            "k":1,"temperature":1.0,"seconds":1.0}"#;
+        let judged = judged.replace('\n', "");
         let said = left_out(&format!("{judged}\n"));
         assert!(said.contains("line 1") && said.contains("share"), "{said}");
     }

@@ -57,10 +57,7 @@ impl RunRecord {
         let config = folder.join("config.toml");
         let settings = std::fs::read_to_string(&config).map_err(ReportError::io(&config))?;
         let metrics = folder.join("metrics.jsonl");
-        let log = match metrics.exists() {
-            true => read_metrics(&metrics)?,
-            false => EventLog::default(),
-        };
+        let log = if metrics.exists() { read_metrics(&metrics)? } else { EventLog::default() };
         let mut record = RunRecord {
             name: name_of(folder),
             settings,

@@ -103,7 +103,8 @@ impl Sprite {
         let y = across(place / self.columns, self.rows);
         let position = format!("background-position:{x:.3}% {y:.3}%");
         html! {
-            div class={ "tile " (class) } role="img" aria-label=(title) title=(title) style=(position) {}
+            div class={ "tile " (class) } role="img" aria-label=(title) title=(title)
+                style=(position) {}
         }
     }
 

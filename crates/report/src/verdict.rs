@@ -107,7 +107,8 @@ impl fmt::Display for Verdict {
             true => write!(f, "Better than raw pixels by {points:.1} points: {figures}."),
             false => write!(
                 f,
-                "Not better than raw pixels: train longer, or start from a trained model ({figures})."
+                "Not better than raw pixels: train longer, or start from a trained model \
+                 ({figures})."
             ),
         }
     }
@@ -137,7 +138,8 @@ impl Summary {
         let model = format!("The model is that after round {round}, epoch {}", epoch + 1);
         match (self.stopped_early, (round, epoch) == last) {
             (Some(stop), _) => Some(format!(
-                "{model}: training stopped early, since {} verdicts without labels in a row were clearly worse.",
+                "{model}: training stopped early, since {} verdicts without labels in a row were \
+                 clearly worse.",
                 stop.worse
             )),
             (None, false) if self.model()?.chosen.is_some() => {
@@ -188,11 +190,13 @@ mod tests {
         let said = |labels| Summary::of(&example(labels)).verdict().unwrap().to_string();
         assert_eq!(
             said(true),
-            "Better than raw pixels by 50.0 points: kNN 70.0% against 20.0%, the untrained network 25.0%."
+            "Better than raw pixels by 50.0 points: kNN 70.0% against 20.0%, the untrained network \
+             25.0%."
         );
         assert_eq!(
             said(false),
-            "Better than raw pixels by 25.0 points: score without labels 35.0% against 10.0%, the untrained network 12.5%."
+            "Better than raw pixels by 25.0 points: score without labels 35.0% against 10.0%, the \
+             untrained network 12.5%."
         );
     }
 

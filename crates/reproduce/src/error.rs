@@ -38,7 +38,10 @@ pub enum ReproduceError {
         source: std::io::Error,
     },
     /// A file of an earlier call that is not what this program writes.
-    #[error("{}: not a record of a finished run: {reason}; remove it to judge again", .path.display())]
+    #[error(
+        "{}: not a record of a finished run: {reason}; remove it to judge again",
+        .path.display()
+    )]
     Record {
         /// Which.
         path: PathBuf,

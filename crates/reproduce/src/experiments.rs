@@ -123,8 +123,10 @@ fn table_1() -> Experiment {
         title: "Small data sets",
         place: "Table 1",
         notes: &[
-            "AlexNet. Instance is round 0 of the AND run beside it, with its epochs; the row after it has as many as AND in all.",
-            "Rivals are run by their own recipes (docs/methods.md), with as many epochs as AND in all; a dash stands where the paper has them on ImageNet alone.",
+            "AlexNet. Instance is round 0 of the AND run beside it, with its epochs; the row after \
+             it has as many as AND in all.",
+            "Rivals are run by their own recipes (docs/methods.md), with as many epochs as AND in \
+             all; a dash stands where the paper has them on ImageNet alone.",
         ],
         plot: Plot::Bars,
         entries,
@@ -176,7 +178,8 @@ fn table_3() -> Experiment {
         place: "Table 3",
         notes: &[
             "ResNet18. The paper does not name the classifier; ours is weighted kNN on FC.",
-            "Crops from the whole picture, mirrors and ten times the weight decay, which the paper leaves open: what few pictures are learnt best by (`reproduce smallset`).",
+            "Crops from the whole picture, mirrors and ten times the weight decay, which the paper \
+             leaves open: what few pictures are learnt best by (`reproduce smallset`).",
         ],
         plot: Plot::Bars,
         entries,
@@ -228,7 +231,8 @@ fn table_5() -> Experiment {
         title: "Initialisation",
         place: "Table 5",
         notes: &[
-            "Random: the first neighbourhoods are discovered in the features of a network nobody trained, and there is no round 0.",
+            "Random: the first neighbourhoods are discovered in the features of a network nobody \
+             trained, and there is no round 0.",
         ],
         plot: Plot::Bars,
         entries: vec![
@@ -261,7 +265,8 @@ fn rounds() -> Experiment {
         title: "Curriculum rounds",
         place: "Figure 5",
         notes: &[
-            "The paper draws this without numbers; its text says that four rounds are a good trade-off.",
+            "The paper draws this without numbers; its text says that four rounds are a good \
+             trade-off.",
         ],
         plot: Plot::Line("R, rounds after round 0"),
         entries: [1, 2, 3, 4, 5, 6].map(cell).into(),
@@ -290,7 +295,8 @@ fn one_off() -> Experiment {
         title: "One-off or curriculum",
         place: "Table 6",
         notes: &[
-            "The paper does not say how many rounds its one-off discovery has. Both readings are run, and its figure stands beside both.",
+            "The paper does not say how many rounds its one-off discovery has. Both readings are \
+             run, and its figure stands beside both.",
         ],
         plot: Plot::Bars,
         entries: vec![
@@ -307,7 +313,8 @@ fn quality() -> Experiment {
         title: "Neighbourhood quality over the rounds",
         place: "Figure 6",
         notes: &[
-            "A neighbourhood is consistent where every neighbour is of its anchor's class. The paper draws this without numbers.",
+            "A neighbourhood is consistent where every neighbour is of its anchor's class. The \
+             paper draws this without numbers.",
         ],
         plot: Plot::Quality,
         entries: vec![component("AND", System::AND, EPOCHS, paper::DEFAULTS)],
@@ -320,7 +327,8 @@ fn attention() -> Experiment {
         title: "Learning attention over the rounds",
         place: "Figure 7",
         notes: &[
-            "Grad-CAM on conv5. Five pictures whose last neighbours are of their class, each of another class, and one failure. The paper shows ImageNet, this CIFAR-10.",
+            "Grad-CAM on conv5. Five pictures whose last neighbours are of their class, each of \
+             another class, and one failure. The paper shows ImageNet, this CIFAR-10.",
         ],
         plot: Plot::Attention,
         entries: vec![component("AND", System::AND, EPOCHS, paper::DEFAULTS)],

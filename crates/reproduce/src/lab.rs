@@ -61,7 +61,8 @@ impl<'a> Lab<'a> {
         only: &[String],
     ) -> Result<Results, ReproduceError> {
         experiment.check_rows(only)?;
-        (self.observer)(Told::Experiment(experiment));
+        let Experiment { name, title, place, .. } = experiment;
+        (self.observer)(Told::Note(&format!("{name}: {title} ({place})")));
         let mut results = Results::of(experiment, self.place.scale, seeds);
         for entry in &experiment.entries {
             let asked = only.is_empty() || only.iter().any(|row| entry.is_of(row));
@@ -99,10 +100,9 @@ impl<'a> Lab<'a> {
                     cell.add(&run.name, &judged, scale != Scale::Smoke);
                 }
                 Err(ReproduceError::Missing { why }) => {
-                    (self.observer)(Told::LeftOut {
-                        row: &format!("{}, {}", entry.row, entry.column),
-                        why: &why,
-                    });
+                    let (row, column) = (&entry.row, entry.column);
+                    let note = format!("  {row}, {column}: left out: {why}");
+                    (self.observer)(Told::Note(&note));
                     cell.left_out = Some(why);
                     break;
                 }
@@ -325,8 +325,8 @@ impl<'a> Lab<'a> {
             let record = results.pictures.iter().find(|p| p.chosen.number == strip.picture);
             if let Some(record) = record {
                 record::write_bytes(&folder.join(&record.file), &strip.png)?;
-                let (file, shows) = (record.file.as_str(), strip.sentence.as_str());
-                (self.observer)(Told::Strip { file, shows });
+                let note = format!("  {}: {}", record.file, strip.sentence);
+                (self.observer)(Told::Note(&note));
             }
         }
         Ok(())

@@ -109,12 +109,10 @@ impl Results {
     pub fn evidence(&self) -> Vec<String> {
         let seeds: Vec<String> = self.seeds.iter().map(|s| s.to_string()).collect();
         let mut all = vec![format!(
-            "version {}; {}; seed{} {}; {:.0} s of training and judging, each run counted as if trained for this alone",
+            "version {}; {}; seed{} {}; {:.0} s of training and judging, each run counted as if \
+             trained for this alone",
             self.version,
-            match self.devices.is_empty() {
-                true => "no run".into(),
-                false => self.devices.join(" and "),
-            },
+            if self.devices.is_empty() { "no run".into() } else { self.devices.join(" and ") },
             if seeds.len() == 1 { "" } else { "s" },
             seeds.join(", "),
             self.seconds

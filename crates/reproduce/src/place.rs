@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use anchorhood_data::Dataset;
 use anchorhood_train::Event;
 
-use crate::{Experiment, Scale};
+use crate::Scale;
 
 /// What happens, for someone to draw.
 #[derive(Debug)]
 pub enum Told<'a> {
-    /// An experiment begins.
-    Experiment(&'a Experiment),
+    /// Something that is good to know, in words.
+    Note(&'a str),
     /// A run is trained, or goes on.
     Training(&'a str),
     /// A run of a comparison has come to its end, and its folder is free.
@@ -31,20 +31,6 @@ pub enum Told<'a> {
         done: usize,
         /// Of how much.
         total: usize,
-    },
-    /// A strip of the attention figure is drawn.
-    Strip {
-        /// Its file, beside the results.
-        file: &'a str,
-        /// What it shows.
-        shows: &'a str,
-    },
-    /// A row is left out.
-    LeftOut {
-        /// Which.
-        row: &'a str,
-        /// Why.
-        why: &'a str,
     },
 }
 

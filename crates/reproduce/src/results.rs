@@ -224,10 +224,7 @@ impl Results {
 
     /// What the column of our figures is called.
     pub(crate) fn ours(&self) -> &'static str {
-        match self.scale == Scale::Smoke.name() {
-            true => "ours, on shapes",
-            false => "ours",
-        }
+        if self.scale == Scale::Smoke.name() { "ours, on shapes" } else { "ours" }
     }
 
     /// Why cells were left out, each reason once.

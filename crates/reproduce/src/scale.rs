@@ -46,7 +46,8 @@ impl Scale {
             ],
             Scale::Smoke => &[
                 "160 drawn shapes of 16×16 pixels (80 to test on) stand for every data set.",
-                "Networks have width 2 where the paper's have 64, and heads a thirty-second of their values, too.",
+                "Networks have width 2 where the paper's have 64, and heads a thirty-second of \
+                 their values, too.",
                 "Rounds have a hundredth of the paper's epochs: 2 where it has 200.",
                 "The figures show that everything runs; they say nothing about the method.",
             ],

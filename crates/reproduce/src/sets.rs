@@ -28,7 +28,8 @@ pub fn spec_of(set: &str, folder: Option<&Path>) -> String {
 pub fn missing(set: &str, error: &DataError) -> Option<String> {
     if set == SMALL_SET && error.is_usage() {
         return Some(format!(
-            "{set} is not on disk: a folder of this name beside the other sets is needed, with a sub-folder for each class"
+            "{set} is not on disk: a folder of this name beside the other sets is needed, with a \
+             sub-folder for each class"
         ));
     }
     let facts = facts_of(set).filter(|_| error.is_usage())?;

@@ -56,8 +56,10 @@ pub(crate) fn small_set() -> Experiment {
         title: "Few pictures",
         place: "beside Table 3",
         notes: &[
-            "6,000 pictures of the folder tiny-imagenet, seen at 32×32 pixels, stand for the fine-grained sets, which are as small; 5,000 others are judged by weighted kNN on FC.",
-            "Each row has one setting, which the paper leaves open, otherwise than the first, or several. results.json has the accuracy after every round.",
+            "6,000 pictures of the folder tiny-imagenet, seen at 32×32 pixels, stand for the \
+             fine-grained sets, which are as small; 5,000 others are judged by weighted kNN on FC.",
+            "Each row has one setting, which the paper leaves open, otherwise than the first, or \
+             several. results.json has the accuracy after every round.",
         ],
         plot: Plot::Bars,
         entries: cells.collect(),

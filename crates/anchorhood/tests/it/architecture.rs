@@ -246,7 +246,8 @@ fn unused_dependencies_are_noticed() {
     let code =
         format!("// image::open\nuse crate::image::open;\nlet x = my_serde_json::y;\n{tests}");
     assert_eq!(unused(&code), ["image", "md-5", "serde-json"]);
-    let featured = "[features]\nfast = [\"image/png\"]\nother = [\"fast\"]\n[dependencies]\nimage = \"1\"\ngif = \"1\"";
+    let featured = "[features]\nfast = [\"image/png\"]\nother = [\"fast\"]\n[dependencies]\nimage \
+                    = \"1\"\ngif = \"1\"";
     let featured = featured.parse().unwrap();
     assert_eq!(self::unused(&featured, "dependencies", ""), ["gif"]);
 }

@@ -17,10 +17,7 @@ pub fn crates() -> BTreeMap<String, PathBuf> {
 /// The Rust files below a folder, if there is one.
 pub fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    let below = |path: PathBuf| match path.is_dir() {
-        true => sources(&path),
-        false => vec![path],
-    };
+    let below = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
     let all = entries.flat_map(|entry| below(entry.unwrap().path()));
     all.filter(|path| path.extension().is_some_and(|e| e == "rs")).collect()
 }

@@ -76,10 +76,11 @@ pub fn of_process(
             let gpus = several(choice)?;
             let own = gpus.get(rank).map(|gpu| DeviceChoice::Cuda(*gpu));
             own.ok_or_else(|| {
-                Failure::usage(format!(
-                    "--device {choice} names {} GPUs, and process {rank} of this machine (counted from 0) would be one more; start as many processes as GPUs",
+                usage!(
+                    "--device {choice} names {} GPUs, and process {rank} of this machine (counted \
+                     from 0) would be one more; start as many processes as GPUs",
                     gpus.len()
-                ))
+                )
             })
         }
     }

@@ -43,7 +43,8 @@ pub struct EncoderArgs {
     pub seed: Option<u64>,
     /// Whose mean and standard deviation pictures are normalised by [default: imagenet for weights
     /// of another program].
-    #[arg(long, value_parser = PossibleValuesParser::new(["data", "imagenet"]).map(|s| normalisation(&s)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(["data", "imagenet"])
+        .map(|s| normalisation(&s)))]
     pub normalise: Option<Normalisation>,
 }
 
@@ -107,16 +108,17 @@ type Resolved = (EncoderSource, PathBuf, RunConfig);
 fn checkpoint(args: &EvaluateArgs) -> Result<Resolved, Failure> {
     if args.encoder.width.is_some() {
         return Err(Failure::usage(
-            "--width: a checkpoint has its own; the flag is for weights of another program and for `untrained`",
+            "--width: a checkpoint has its own; the flag is for weights of another program and for \
+             `untrained`",
         ));
     }
     let path = model_file(&args.runs, &args.run)?;
     let checkpoint = match Checkpoint::load(&path) {
         // A whole safetensors file of something else: the user may have meant to import it.
         Err(error) if !OpenContainer::is_ours(&path) && Weights::read(&path).is_ok() => {
-            return Err(Failure::usage(format!(
+            return Err(usage!(
                 "{error}. Weights of another program need --network, for example --network resnet18"
-            )));
+            ));
         }
         other => other?,
     };
@@ -139,27 +141,27 @@ fn untrained(args: &EvaluateArgs, network: Architecture) -> Result<Resolved, Fai
 fn imported(args: &EvaluateArgs, file: &Path, network: Architecture) -> Result<Resolved, Failure> {
     let place = file.display();
     if !file.is_file() {
-        return Err(Failure::usage(format!(
-            "{place}: no such file; with --network give a safetensors file of weights, or the word `{UNTRAINED}`"
-        )));
+        return Err(usage!(
+            "{place}: no such file; with --network give a safetensors file of weights, or the word \
+             `{UNTRAINED}`"
+        ));
     }
     if OpenContainer::is_ours(file) {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "{place}: a checkpoint of this program, which knows its network; leave out --network"
-        )));
+        ));
     }
     let weights = Weights::read(file).map_err(|e| Failure::usage(e.to_string()))?;
     let stem = weights.shape("conv1.weight").filter(|s| s.len() == 4);
     let stem = stem.ok_or_else(|| {
-        Failure::usage(format!(
-            "{place}: it has no conv1.weight of four dimensions, so it is no {network}"
-        ))
+        usage!("{place}: it has no conv1.weight of four dimensions, so it is no {network}")
     })?;
     let form = network.form_of_stem(stem[3]).ok_or_else(|| {
-        Failure::usage(format!(
-            "{place}: its first convolution is {0}×{0} pixels wide, and no form of {network} has such a one",
+        usage!(
+            "{place}: its first convolution is {0}×{0} pixels wide, and no form of {network} has \
+             such a one",
             stem[3]
-        ))
+        )
     })?;
     let width = args.encoder.width.unwrap_or(stem[0]);
     let config = without_run(args, network, width)?;

@@ -28,16 +28,7 @@ use setting::SettingArgs;
 /// Learns image features without labels, by Anchor Neighbourhood Discovery.
 #[derive(Debug, Parser)]
 #[command(name = "anchorhood", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "\
-Examples:
-  anchorhood train                         learn on drawn shapes, about a minute on two cores
-  anchorhood train ~/pictures --size 64    learn on a folder of pictures
-  anchorhood train cifar10:data            learn on CIFAR-10, from where it lies
-  anchorhood evaluate shapes-1             judge a run again, with its floors beside it
-  anchorhood attention shapes-1 --pictures 1,5,9    where its network looked, as pictures
-  anchorhood serve ~/pictures              a page to walk through them, by the model inside the program
-  anchorhood index ~/pictures && anchorhood neighbours pictures.index query.jpg
-  anchorhood info                          what this machine and this program offer")]
+#[command(after_help = help!("anchorhood"))]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -92,26 +83,15 @@ pub enum Command {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood train                                   drawn shapes, the quick preset
-  anchorhood train cifar10:data --preset paper       the paper's settings (days on a CPU)
-  anchorhood train cifar10:data --limit 10000 --epochs 8 --rounds 2
-  anchorhood train ~/pictures --minutes 5            as many epochs as five minutes have
-  anchorhood train ~/pictures --from mine            fine-tune what a run has learnt, or weights.pth of a ResNet
-  anchorhood train ~/pictures --size 64 --name mine  a folder, with or without class sub-folders
-  anchorhood train --resume mine                     go on with a run that was stopped
-  anchorhood train --resume mine --data ~/elsewhere  the same, if its pictures have moved
-  anchorhood train --config runs/mine/config.toml --seed 1    the same again, other luck
-
-A flag overrides the file given with --config, which overrides the preset.")]
+#[command(after_help = help!("train"))]
 pub struct TrainArgs {
     #[command(flatten)]
     pub start: StartArgs,
     /// Train for so long, from the program's start to its end: the speed is measured first, and the
     /// epochs follow from it (of a short run of anchorhood also the rounds, unless --rounds says
     /// how many). They are kept in config.toml, so that the run can be resumed and repeated.
-    #[arg(long, value_name = "M", value_parser = minutes, conflicts_with_all = ["training.epochs", "resume"])]
+    #[arg(long, value_name = "M", value_parser = minutes,
+          conflicts_with_all = ["training.epochs", "resume"])]
     pub minutes: Option<f64>,
     /// What to call the run [default: the data set and a number].
     #[arg(long)]
@@ -150,7 +130,7 @@ pub struct StartArgs {
     pub files: Option<String>,
     /// Settings to begin from: quick (minutes on two cores, the default), strong (minutes on a GPU)
     /// or paper.
-    #[arg(long, value_parser = PossibleValuesParser::new(["quick", "strong", "paper"]).map(|s| preset(&s)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(PRESETS).map(|s| preset(&s)))]
     pub preset: Option<Preset>,
     /// A configuration file, whole or in part, such as a run's config.toml.
     #[arg(long, value_name = "FILE")]
@@ -173,16 +153,7 @@ impl StartArgs {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood evaluate shapes-1
-  anchorhood evaluate runs/shapes-1/checkpoints/round-0.safetensors --features recomputed
-  anchorhood evaluate shapes-1 --k 50 --tau 0.1 --json
-  anchorhood evaluate shapes-1 --linear                a linear classifier on conv5
-  anchorhood evaluate shapes-1 --linear --layer all --seeds 3
-  anchorhood evaluate base --data photos               the model inside the program, on a folder of classes
-  anchorhood evaluate weights.safetensors --network resnet18 --data cifar10
-  anchorhood evaluate untrained --network alexnet --data cifar10 --linear")]
+#[command(after_help = help!("evaluate"))]
 pub struct EvaluateArgs {
     /// A run's name or folder, a checkpoint file, `base`, a model file, an ONNX model; with
     /// --network a file of another program's weights, or `untrained`.
@@ -225,10 +196,7 @@ pub struct InfoArgs {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood bench step --width 16 --batch 64 --n 5000 --steps 10 --threads 2
-  anchorhood bench discover --n 50000")]
+#[command(after_help = help!("bench"))]
 pub struct BenchArgs {
     #[command(subcommand)]
     pub what: Bench,
@@ -301,7 +269,7 @@ pub struct BenchCommon {
     #[arg(long, default_value = "cpu")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16, tf32 or f32.
-    #[arg(long, default_value = "bf16", value_parser = one_of::<PrecisionChoice>(PrecisionChoice::NAMES))]
+    #[arg(long, default_value = "bf16", value_parser = precisions())]
     pub precision: PrecisionChoice,
     /// Threads; 0 for one a core.
     #[arg(long, default_value_t = 0)]
@@ -319,6 +287,8 @@ pub fn minutes(text: &str) -> Result<f64, String> {
     }
 }
 
+const PRESETS: [&str; 3] = ["quick", "strong", "paper"];
+
 fn preset(name: &str) -> Preset {
     let is = |p: &Preset| p.name() == name;
     Preset::ALL.into_iter().find(is).expect("the parser allows only these")
@@ -330,6 +300,11 @@ pub fn one_of<T: FromStr + Clone + Send + Sync + 'static>(
 ) -> impl TypedValueParser<Value = T> + use<T> {
     let names = PossibleValuesParser::new(names.iter().copied());
     names.map(|name| name.parse().ok().expect("the parser allows only these"))
+}
+
+/// What numbers a GPU computes with.
+pub fn precisions() -> impl TypedValueParser<Value = PrecisionChoice> {
+    one_of::<PrecisionChoice>(PrecisionChoice::NAMES)
 }
 
 /// How many: at least one.

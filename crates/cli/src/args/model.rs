@@ -2,13 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::curate::CurateError;
-use anchorhood::export::ExportError;
-use anchorhood::search::{Checked, Model, SearchError};
+use anchorhood::search::{Checked, Model};
 use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice};
 use clap::Args;
 
-use crate::args::one_of;
+use crate::args::precisions;
 use crate::args::resolve::embedding_file;
 use crate::terminal::failure::Failure;
 
@@ -55,7 +53,7 @@ pub struct MachineArgs {
     #[arg(long, default_value = "auto")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16, tf32 or f32.
-    #[arg(long, default_value = "f32", value_parser = one_of::<PrecisionChoice>(PrecisionChoice::NAMES))]
+    #[arg(long, default_value = "f32", value_parser = precisions())]
     pub precision: PrecisionChoice,
     /// Threads; 0 for one a core.
     #[arg(long, default_value_t = 0)]
@@ -67,17 +65,17 @@ impl MachineArgs {
     pub fn machine(&self) -> Result<MachineConfig, Failure> {
         let most = MachineConfig::MOST_THREADS;
         if self.threads > most {
-            return Err(Failure::usage(format!(
+            return Err(usage!(
                 "--threads {}: more than {most} only wait for each other",
                 self.threads
-            )));
+            ));
         }
         if let DeviceChoice::Several(_) | DeviceChoice::AllGpus = self.device {
-            return Err(Failure::usage(format!(
+            return Err(usage!(
                 "--device {}: this command uses one device; give cuda:N, and for several GPUs \
                  `embed --shard I/N --device cuda:I` on each",
                 self.device
-            )));
+            ));
         }
         Ok(MachineConfig { device: self.device, precision: self.precision, threads: self.threads })
     }
@@ -89,34 +87,20 @@ pub fn check_output(path: &Path, overwrite: bool) -> Result<(), Failure> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    if !folder.is_dir() {
-        return Err(Failure::usage(format!(
-            "{}: there is no folder {} to write it to",
-            path.display(),
-            folder.display()
-        )));
-    }
-    if path.file_name().is_none() || path.is_dir() {
-        return Err(Failure::usage(format!(
-            "{}: is a folder; give the name of a file",
-            path.display()
-        )));
-    }
-    if path.exists() && !path.is_file() {
+    let why = if !folder.is_dir() {
+        format!("there is no folder {} to write it to", folder.display())
+    } else if path.file_name().is_none() || path.is_dir() {
+        "is a folder; give the name of a file".into()
+    } else if path.exists() && !path.is_file() {
         // A rename would put a file in the place of a device or a pipe, for every program that uses
         // it.
-        return Err(Failure::usage(format!(
-            "{}: is no file that could be replaced; choose another name",
-            path.display()
-        )));
-    }
-    if path.exists() && !overwrite {
-        return Err(Failure::usage(format!(
-            "{}: exists already; choose another name, or give --overwrite to replace it",
-            path.display()
-        )));
-    }
-    Ok(())
+        "is no file that could be replaced; choose another name".into()
+    } else if path.exists() && !overwrite {
+        "exists already; choose another name, or give --overwrite to replace it".into()
+    } else {
+        return Ok(());
+    };
+    Err(usage!("{}: {why}", path.display()))
 }
 
 /// Likewise for several files of one command, each of which needs a name of its own.
@@ -130,43 +114,18 @@ pub fn check_outputs<P: AsRef<Path>>(
         check_output(file, overwrite)?;
         let whole = std::path::absolute(file).map_err(io(file))?;
         if seen.contains(&whole) {
-            return Err(Failure::usage(format!(
+            return Err(usage!(
                 "{}: two results cannot be one file; give each a name of its own",
                 file.display()
-            )));
+            ));
         }
         seen.push(whole);
     }
     Ok(())
 }
 
-impl From<SearchError> for Failure {
-    fn from(error: SearchError) -> Self {
-        match error {
-            SearchError::Data(e) => e.into(),
-            SearchError::Checkpoint(e) => e.into(),
-            error => Failure::of(error.is_usage(), &error),
-        }
-    }
-}
-
-impl From<CurateError> for Failure {
-    fn from(error: CurateError) -> Self {
-        Failure::of(error.is_usage(), &error)
-    }
-}
-
-impl From<ExportError> for Failure {
-    fn from(error: ExportError) -> Self {
-        match error {
-            ExportError::Search(e) => e.into(),
-            error => Failure::of(matches!(error, ExportError::NotThere(_)), &error),
-        }
-    }
-}
-
 /// What the system said about a file.
 pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
     let path = path.display().to_string();
-    move |e| Failure::failed(format!("{path}: {e}"))
+    move |e| failed!("{path}: {e}")
 }

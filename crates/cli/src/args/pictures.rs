@@ -36,10 +36,10 @@ impl ModelFlag {
         };
         match folders.iter().find(is_model) {
             None => Ok(()),
-            Some(word) => Err(Failure::usage(format!(
+            Some(word) => Err(usage!(
                 "`{word}` is a model, not a folder of pictures; name it by `--model {word}`",
                 word = word.display()
-            ))),
+            )),
         }
     }
 
@@ -108,7 +108,7 @@ pub fn queries(words: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             all.push(word.clone());
         } else {
             let word = word.display();
-            return Err(Failure::usage(format!("{word}: there is no such picture")));
+            return Err(usage!("{word}: there is no such picture"));
         }
     }
     Ok(all)

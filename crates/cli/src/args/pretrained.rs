@@ -26,7 +26,8 @@ pub fn of_resumed(
         Ok(Some(model)) if begun => {
             if config.training.from_fingerprint.as_deref() != Some(&model.fingerprint) {
                 eprintln!(
-                    "warning: {} is not the model any more that this run began from; the run goes on from its own checkpoint",
+                    "warning: {} is not the model any more that this run began from; the run goes \
+                     on from its own checkpoint",
                     model.name
                 );
             }
@@ -51,10 +52,11 @@ pub fn is_the_same(asked: &RunConfig, run: &RunConfig, runs: &Path) -> bool {
 
 fn load(from: &str, runs: &Path) -> Result<Pretrained, Failure> {
     if Path::new(from).extension().is_some_and(|e| e == "onnx") {
-        return Err(Failure::usage(format!(
-            "--from {from}: ONNX models are used as they are (`--model {from}`); training goes on from a run or checkpoint of this program, \
+        return Err(usage!(
+            "--from {from}: ONNX models are used as they are (`--model {from}`); training goes on \
+             from a run or checkpoint of this program, \
              or from torchvision's or timm's ResNet weights"
-        )));
+        ));
     }
     let model = load_model(runs, from)?;
     let name = whereabouts(&model, from);

@@ -102,9 +102,10 @@ pub fn refuse_several(command: &str) -> Result<(), Failure> {
     let Ok(Some(launch)) = Launch::from_environment() else {
         return Ok(());
     };
-    let refused = Failure::usage(format!(
-        "`anchorhood {command}` is work for one process, and this is {launch}; start it without a launcher; train is work for several, and embed has --shard"
-    ));
+    let refused = usage!(
+        "`anchorhood {command}` is work for one process, and this is {launch}; start it without a \
+         launcher; train is work for several, and embed has --shard"
+    );
     Err(once(&launch, refused))
 }
 

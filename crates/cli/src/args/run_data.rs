@@ -46,7 +46,5 @@ fn lost(config: &RunConfig, error: DataError) -> Failure {
         _ => return error.into(),
     };
     let place = config.data.describe_place();
-    Failure::usage(format!(
-        "the run was trained on {place}, and {why}; say where it lies now with --data PATH"
-    ))
+    usage!("the run was trained on {place}, and {why}; say where it lies now with --data PATH")
 }

@@ -57,7 +57,7 @@ impl TokenArgs {
             None if host.is_loopback() => Ok(None),
             None => match draw_token() {
                 Ok(word) => Ok(Some(Token::shown(word))),
-                Err(why) => Err(Failure::failed(format!("no token can be drawn: {why}"))),
+                Err(why) => Err(failed!("no token can be drawn: {why}")),
             },
         }
     }
@@ -68,9 +68,9 @@ fn from_environment() -> Result<Option<String>, Failure> {
         Ok(word) if word.is_empty() => Ok(None),
         Ok(word) => Ok(Some(word)),
         Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(_)) => Err(Failure::usage(format!(
+        Err(std::env::VarError::NotUnicode(_)) => Err(usage!(
             "{VARIABLE} is not text; a token has letters, digits, dashes and underscores"
-        ))),
+        )),
     }
 }
 
@@ -80,8 +80,6 @@ fn read(path: &Path) -> Result<String, Failure> {
     let read = File::open(path).and_then(|file| file.take(MOST).read_to_string(&mut text));
     match read {
         Ok(_) => Ok(text.trim().to_string()),
-        Err(why) => {
-            Err(Failure::usage(format!("{}: the token cannot be read: {why}", path.display())))
-        }
+        Err(why) => Err(usage!("{}: the token cannot be read: {why}", path.display())),
     }
 }

@@ -17,14 +17,7 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood attention shapes-1 --pictures 1,5,9
-  anchorhood attention shapes-1 --pictures 0 -o looks --layer conv4
-
-Each strip is a PNG file: the picture, then the same under the heat of each round (blue: no matter, red: this is what
-puts the picture near its neighbourhood). Frames: grey, the picture stood alone; green, its neighbours are of its class;
-red, some are not. Below, the nearest neighbour of the round.")]
+#[command(after_help = help!("attention"))]
 pub struct AttentionArgs {
     /// A run's name or folder.
     pub run: String,
@@ -62,19 +55,19 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
     config.check()?;
     let rounds = finished_rounds(&run, &config);
     if rounds.is_empty() {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "{}: no round of this run is finished yet; each leaves a checkpoint at its end",
             run.display()
-        )));
+        ));
     }
     let data = run_data::open(&config, args.data.as_deref())?;
     let n = data.train.pictures.len();
     if let Some(i) = args.pictures.iter().find(|i| **i >= n) {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "--pictures {i}: {} has the training pictures 0 to {}",
             data.name,
             n - 1
-        )));
+        ));
     }
     let options = AttentionOptions {
         pictures: &args.pictures,
@@ -88,7 +81,7 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
     drop(bar);
     let strips = strips.map_err(|e| match e {
         ReportError::Engine(e @ Error::UnknownLayer { .. }) => {
-            Failure::usage(format!("--layer: {e}"))
+            usage!("--layer: {e}")
         }
         other => other.into(),
     })?;
@@ -96,7 +89,7 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
     for strip in strips {
         let path = args.output.join(format!("picture-{}.png", strip.picture));
         AtomicFile::write(&path, &strip.png)
-            .map_err(|e| Failure::failed(format!("{}: cannot write it: {e}", path.display())))?;
+            .map_err(|e| failed!("{}: cannot write it: {e}", path.display()))?;
         output::line(&format!("{}: {}", path.display(), strip.sentence))?;
     }
     Ok(())

@@ -22,20 +22,7 @@ use crate::terminal::output::{self, grouped};
 const SHOWN: usize = 100;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood classify ~/pictures --labels labels.csv -o classes.csv
-  anchorhood classify pictures.index --labels labels.csv -o classes.csv
-  anchorhood classify ~/pictures --model mine --labels labels.csv --next 30 --next-to next.csv
-  anchorhood classify pictures.index --labels labels.csv --check --check-sheet wrong.png
-  anchorhood classify ~/pictures --check                 the labels are the sub-folders
-
-labels.csv has a line for each labelled picture: its path (relative to the folder), a comma, its
-label. The result has, for every picture, the likeliest label and its share, the runner-up, and the
-similarity to the nearest labelled picture. Shares are a logistic regression's, or with --by knn those
-of the votes of the nearest labelled pictures. From an index, no picture is read again. --check names
-labels that are likely wrong instead: those that the nearest labelled pictures contradict. Fill in the labels in next.csv, append its lines to labels.csv,
-and run again.")]
+#[command(after_help = help!("classify"))]
 pub struct ClassifyArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,
@@ -121,11 +108,11 @@ pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
 fn open(args: &ClassifyArgs) -> Result<PictureIndex, Failure> {
     let index = args.pictures.open(&args.job)?;
     if args.job.layer.is_some() && args.job.layer != index.parts().layer {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "--layer: {} holds vectors of {}; leave --layer out, or make another index",
             index.path().display(),
             index.parts().layer.as_deref().unwrap_or("the last layer")
-        )));
+        ));
     }
     Ok(index)
 }
@@ -148,10 +135,10 @@ impl Labelled {
             None => parts.classes.clone(),
         };
         if named.iter().all(Option::is_none) {
-            return Err(Failure::usage(format!(
+            return Err(usage!(
                 "{}: its sub-folders are no classes; give the labels with --labels",
                 folders_of(&index)
-            )));
+            ));
         }
         let (classes, given) = numbered_classes(&named);
         let classes = classes.into_iter().cloned().collect();
@@ -184,7 +171,8 @@ fn check(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<()
     if !args.job.quiet {
         let confident = found.iter().filter(|w| w.confident).count();
         eprintln!(
-            "{} of {} labels are contradicted by the pictures most like theirs, {} of them confidently",
+            "{} of {} labels are contradicted by the pictures most like theirs, {} of them \
+             confidently",
             grouped(found.len()),
             grouped(given.iter().flatten().count()),
             grouped(confident)
@@ -253,7 +241,8 @@ fn sum_up(args: &ClassifyArgs, labelled: &Labelled, guesses: &[Guess]) {
     let given = &labelled.given;
     let known = given.iter().flatten().count();
     let mut lines = vec![format!(
-        "{} pictures classified by {} labelled ones of {} classes; of these {:.0}% would be guessed right by the others",
+        "{} pictures classified by {} labelled ones of {} classes; of these {:.0}% would be \
+         guessed right by the others",
         grouped(guesses.len() - known),
         grouped(known),
         labelled.classes.len(),

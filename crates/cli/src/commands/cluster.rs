@@ -18,16 +18,7 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output::{either, grouped};
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood cluster ~/pictures                              20 clusters, in the folder clusters
-  anchorhood cluster pictures.index -k 50 -o fifty
-  anchorhood cluster pictures.index --method graph --above 0.8 -o groups
-
-The folder gets clusters.csv (path, cluster, similarity to the cluster's centre) and a sheet for
-each cluster, with its most typical pictures first. kmeans puts every picture into one of k
-clusters; graph finds groups of pictures that are each other's neighbours, however many there
-are, and leaves the rest alone.")]
+#[command(after_help = help!("cluster"))]
 pub struct ClusterArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,
@@ -65,20 +56,20 @@ pub enum Clustering {
 
 pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     if args.output.exists() {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "{}: exists already; choose another folder with -o",
             args.output.display()
-        )));
+        ));
     }
     let index = args.pictures.open(&JobArgs::default())?;
     let device = args.pictures.device()?;
     let found = divide(args, &index, &device)?;
     if found.is_empty() {
-        return Err(Failure::failed(format!(
+        return Err(failed!(
             "no {} pictures are each other's neighbours at {} or above; lower --above",
             GraphOptions::default().least,
             args.above
-        )));
+        ));
     }
     let gone = write(args, &index, &found)?;
     warn_of_gone(&gone);

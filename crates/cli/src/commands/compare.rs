@@ -20,20 +20,11 @@ use crate::terminal::output;
 const EVALUATIONS: usize = 20;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood compare --methods and,simclr,simsiam,byol,nnclr cifar10:data --minutes 2
-  anchorhood compare --methods and,byol --view-epochs 50 --width 32 --validate-on train:5000 cifar10:data
-  anchorhood compare --methods and,instance --minutes 1 --seeds 0,1,2
-
-Same network, same pictures, same judge: kNN on features recomputed at the layer that a method embeds. Everything else is
-the method's own recipe, and flags change it for all of them. Every run lies in RUNS/NAME/METHOD and is one like any other;
-the table and the curves are RUNS/NAME/comparison.md, .json and .svg. The same command again goes on where it was
-stopped and does nothing twice; other methods and seeds can be added to it.")]
+#[command(after_help = help!("compare"))]
 pub struct CompareArgs {
     /// Which methods, with commas between them.
-    #[arg(long, value_name = "A,B,C", required = true, value_delimiter = ',', conflicts_with = "method.name",
-          value_parser = one_of::<MethodChoice>(MethodChoice::NAMES))]
+    #[arg(long, value_name = "A,B,C", required = true, value_delimiter = ',',
+          conflicts_with = "method.name", value_parser = one_of::<MethodChoice>(MethodChoice::NAMES))]
     pub methods: Vec<MethodChoice>,
     /// Train each for so long: its speed is measured first, and its epochs follow from it.
     #[arg(long, value_name = "M", value_parser = minutes, conflicts_with = "training.epochs",
@@ -128,9 +119,10 @@ fn comparison(args: &CompareArgs) -> Result<Comparison, Failure> {
 /// A configuration for each seed and method; all of a seed are of the same pictures.
 fn configs(args: &CompareArgs) -> Result<Vec<RunConfig>, Failure> {
     if let Some(flag) = args.start.settings.flag("evaluation.features") {
-        return Err(Failure::usage(format!(
-            "--{flag} says nothing here: features of all methods are recomputed to be judged; leave it out"
-        )));
+        return Err(usage!(
+            "--{flag} says nothing here: features of all methods are recomputed to be judged; \
+             leave it out"
+        ));
     }
     let by = |method: &MethodChoice| {
         let mut config = configuration_by(&args.start, *method)?;

@@ -13,21 +13,14 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood completions bash > ~/.local/share/bash-completion/completions/anchorhood
-  anchorhood completions zsh > ~/.zfunc/_anchorhood
-  anchorhood completions fish > ~/.config/fish/completions/anchorhood.fish")]
+#[command(after_help = help!("completions"))]
 pub struct CompletionsArgs {
     /// The shell.
     pub shell: Shell,
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood man | man -l -                        read it
-  anchorhood man -o ~/.local/share/man/man1        a page for the program and one for each command")]
+#[command(after_help = help!("man"))]
 pub struct ManArgs {
     /// A folder to write a page for each command to; without one the program's own page goes to
     /// stdout.
@@ -46,7 +39,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let failed = |path: &Path| {
         let path = path.display().to_string();
-        move |e: io::Error| Failure::failed(format!("{path}: cannot write the manual: {e}"))
+        move |e: io::Error| failed!("{path}: cannot write the manual: {e}")
     };
     match &args.output {
         Some(folder) => pages(folder).map_err(failed(folder)),

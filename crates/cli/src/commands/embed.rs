@@ -15,21 +15,7 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood embed ~/pictures -o vectors.parquet           for pandas, polars, DuckDB
-  anchorhood embed ~/pictures ~/scans -o v.npy             for NumPy; paths are in v.paths.csv
-  anchorhood embed ~/pictures -o mine.csv --model mine     by a run's model
-  anchorhood embed ~/pictures -o early.jsonl --model runs/mine/checkpoints/round-0.safetensors
-  anchorhood embed ~/pictures -o conv4.parquet --layer conv4
-  seq 0 7 | xargs -P 2 -I{} anchorhood embed ~/pictures -o v.parquet --threads 1 --quiet --shard {}/8
-
-A row has the picture's path relative to the folder, its label where the folder has a sub-folder
-for each class, and its vector: of unit length, so that the product of two is their similarity.
-Interrupted, the same command goes on.
-
---shard I/N embeds one of N parts and writes vectors-I-of-N.parquet. The names of the files decide
-which part each is in. Parts may be made in any order, by processes on any machines.")]
+#[command(after_help = help!("embed"))]
 pub struct EmbedArgs {
     /// Folders of pictures, .tar archives of them, or texts that list files.
     #[arg(value_name = "FOLDER", required = true)]
@@ -57,10 +43,10 @@ pub struct EmbedArgs {
 pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     let format = TableFormat::of(&args.output).ok_or_else(|| {
         let endings = TableFormat::ALL.map(|f| f.to_string()).join(", ");
-        Failure::usage(format!(
+        usage!(
             "{}: its name must end in one of {endings}, which says how it is written",
             args.output.display()
-        ))
+        )
     })?;
     let output = args.shard.map(|shard| shard.path(&args.output));
     let output = output.unwrap_or_else(|| args.output.clone());

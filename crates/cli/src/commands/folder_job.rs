@@ -121,7 +121,8 @@ impl Drawn<'_> {
                 eprintln!("warning: {name}: the folder was passed over: {why}");
             }
             FolderEvent::JournalCut { bytes } => eprintln!(
-                "warning: {}: the last {} bytes were cut off or damaged; those pictures are read again",
+                "warning: {}: the last {} bytes were cut off or damaged; those pictures are read \
+                 again",
                 self.journal.display(),
                 grouped(bytes as usize)
             ),

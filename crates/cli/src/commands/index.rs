@@ -14,17 +14,7 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood index ~/pictures                                 writes pictures.index here
-  anchorhood index ~/pictures                                 again: what was added, changed and removed since
-  anchorhood index ~/pictures ~/scans -o all.index            several folders in one
-  anchorhood index ~/pictures --model mine --thumbnails       by a run's model, with small copies in it
-  anchorhood neighbours pictures.index query.jpg              … and then search it
-
-An index that is there already is brought up to date: only new and changed files are read. Up to a
-million pictures a search looks at all of them; above, the index is divided into clusters and a
-search looks at the nearest, and the share of true neighbours it finds is measured and told.")]
+#[command(after_help = help!("index"))]
 pub struct IndexArgs {
     /// Folders of pictures, .tar archives of them, or texts that list files.
     #[arg(value_name = "FOLDER", required = true)]
@@ -40,7 +30,8 @@ pub struct IndexArgs {
     pub overwrite: bool,
     /// Keep small copies of the pictures in the index, so many pixels a side [default with the flag
     /// alone: 96].
-    #[arg(long, value_name = "PIXELS", num_args = 0..=1, default_missing_value = "96", value_parser = clap::value_parser!(u16).range(8..=512))]
+    #[arg(long, value_name = "PIXELS", num_args = 0..=1, default_missing_value = "96",
+          value_parser = clap::value_parser!(u16).range(8..=512))]
     pub thumbnails: Option<u16>,
     /// Divide the index into clusters whatever its size: searches look at the nearest alone.
     #[arg(long)]
@@ -90,11 +81,11 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
 /// The index that is there, if this job can bring it up to date.
 fn known(path: &Path, job: &FolderJob) -> Result<PictureIndex, Failure> {
     PictureIndex::to_bring_up_to_date(path, job).map_err(|why| {
-        Failure::usage(format!(
+        usage!(
             "{}: exists already, and {why}; choose another name with -o, or give --overwrite to \
              replace it",
             path.display()
-        ))
+        )
     })
 }
 

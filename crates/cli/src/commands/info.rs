@@ -1,5 +1,7 @@
 //! `anchorhood info`: what this machine and this program offer.
 
+use std::fmt::Display;
+
 use anchorhood::data::{self, LoadOptions};
 use anchorhood::engine::{Cuda, Device, Library, Precision, find_nccl};
 use anchorhood::models::Architecture;
@@ -75,19 +77,17 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     }
     output::line(&format!("cores     {threads}"))?;
     output::line(&format!("networks  {}", networks.join(", ")))?;
-    output::line(&match &onnx {
-        Ok(found) => format!("onnx      {found}"),
-        Err(why) => format!("onnx      no .onnx model can be used: {why}"),
-    })?;
-    output::line(&format!("launch    {launch}"))?;
-    output::line(&match &mpi {
-        Ok(found) => format!("mpi       {found}"),
-        Err(why) => format!("mpi       {why}"),
-    })?;
-    output::line(&match &nccl {
-        Ok(found) => format!("nccl      {found}"),
-        Err(why) => format!("nccl      GPUs of several processes cannot work together: {why}"),
-    })?;
+    fn told(found: Result<String, impl Display>, none: &str) -> String {
+        found.unwrap_or_else(|why| format!("{none}{why}"))
+    }
+    for (name, text) in [
+        ("onnx", told(onnx, "no .onnx model can be used: ")),
+        ("launch", launch),
+        ("mpi", told(mpi, "")),
+        ("nccl", told(nccl, "GPUs of several processes cannot work together: ")),
+    ] {
+        output::line(&format!("{name:<9} {text}"))?;
+    }
     output::line("data      shapes: drawn by the program, always there")?;
     for (name, place) in &cifar {
         let text = match place {

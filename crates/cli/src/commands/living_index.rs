@@ -68,10 +68,11 @@ impl IndexedArgs {
 pub fn unknown_model(index: &PictureIndex) -> Failure {
     let named = index.parts().model_path.as_deref();
     let named = named.map_or(String::new(), |path| format!(" ({path})"));
-    Failure::usage(format!(
-        "{}: the model that made it{named} is not found, neither there nor among the runs; name it by --model",
+    usage!(
+        "{}: the model that made it{named} is not found, neither there nor among the runs; name it \
+         by --model",
         index.path().display()
-    ))
+    )
 }
 
 /// The folders whose pictures an index has, in words.
@@ -107,9 +108,10 @@ pub fn open_or_make(
         several => {
             let other = several.iter().find(|word| !is_folder(word));
             let other = other.map_or(String::new(), |word| word.display().to_string());
-            Err(Failure::usage(format!(
-                "{other}: is no folder of pictures; several words are folders, and an index is named alone"
-            )))
+            Err(usage!(
+                "{other}: is no folder of pictures; several words are folders, and an index is \
+                 named alone"
+            ))
         }
     }
 }
@@ -117,10 +119,10 @@ pub fn open_or_make(
 /// Opens an index whose pictures may have been moved.
 pub fn open(path: &Path, moved: &[PathBuf]) -> Result<PictureIndex, Failure> {
     if !path.exists() {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "{}: there is no such index; make one with `anchorhood index`",
             path.display()
-        )));
+        ));
     }
     let mut index = PictureIndex::load(path)?;
     index.moved_to(moved)?;
@@ -163,7 +165,8 @@ pub fn bring_up_to_date(
 ) -> Result<(PictureIndex, Changes), Failure> {
     if known.as_ref().is_some_and(PictureIndex::is_outdated) {
         eprintln!(
-            "{}: made by a version of the program that decoded images in another way; all of its vectors are made again",
+            "{}: made by a version of the program that decoded images in another way; all of its \
+             vectors are made again",
             path.display()
         );
     }

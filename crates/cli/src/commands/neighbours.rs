@@ -21,17 +21,7 @@ use crate::terminal::output;
 const TILE: usize = 128;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood neighbours pictures.index query.jpg
-  anchorhood neighbours ~/pictures query.jpg                 without an index of one's own
-  anchorhood neighbours pictures.index a.jpg b.jpg ~/more    several, and all of a folder
-  anchorhood neighbours pictures.index query.jpg -k 50 --sheet alike.png
-  anchorhood neighbours pictures.index query.jpg --json | jq -r '.neighbours[].path'
-
-A line is a similarity (1 is the same picture) and a path, most similar first. The model is the one
-that made the index. Of several queries each comes after a line with its name; as JSON, an object a
-query. On the sheet the query is framed, and its neighbours follow.")]
+#[command(after_help = help!("neighbours"))]
 pub struct NeighboursArgs {
     /// An index made by `anchorhood index`, or a folder of pictures.
     #[arg(value_name = "INDEX")]

@@ -17,16 +17,7 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood outliers ~/pictures --sheet odd.png
-  anchorhood outliers pictures.index -n 20 --by blurry
-  anchorhood outliers pictures.index --by dark --json
-
-A line is a score and a path, the oddest first. By `unlike` the score is 1 less the mean similarity to
-the k nearest, told by the vectors alone; the others read the pictures, all of them at 256 pixels along
-the longer side: sharpness is the standard deviation of the Laplacian, brightness is from 0 to 1,
-contrast its standard deviation.")]
+#[command(after_help = help!("outliers"))]
 pub struct OutliersArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,

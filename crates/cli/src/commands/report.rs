@@ -19,15 +19,7 @@ use crate::terminal::output;
 const MOST_EMBEDDED: usize = 100_000;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood report shapes-1                    writes runs/shapes-1/report.html
-  anchorhood report mine --data ~/elsewhere     if the pictures have moved
-  anchorhood attention mine --pictures 1,5,9 -o runs/mine/attention && anchorhood report mine
-
-The page holds everything it shows: curves, rounds, entropies, neighbourhoods as pictures, a map of the embeddings, and the
-strips under the run's folder attention/. It needs no network, and pictures on it are small copies. The charts also lie
-in the run's folder charts/, as SVG. Where the pictures are not at hand, a page that is there is kept, unless --overwrite.")]
+#[command(after_help = help!("report"))]
 pub struct ReportArgs {
     /// A run's name or folder; it may still be training.
     pub run: String,

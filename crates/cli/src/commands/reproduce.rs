@@ -10,7 +10,7 @@ use anchorhood::reproduce::{
 use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
 use clap::Parser;
 
-use crate::args::{device, one_of};
+use crate::args::{device, one_of, precisions};
 use crate::commands::train::{SAVING, Viewer};
 use crate::terminal::draw::{Drawer, Style};
 use crate::terminal::failure::Failure;
@@ -18,18 +18,7 @@ use crate::terminal::interrupt::stop_when_interrupted;
 use crate::terminal::output;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood reproduce --list                      what there is
-  anchorhood reproduce all --scale smoke           everything, tiny: does it run?
-  anchorhood reproduce table5 --data-folder data   with a tenth of the epochs, on a GPU
-  anchorhood reproduce oneoff --scale paper --seeds 3    the paper's settings
-  anchorhood reproduce neighbours --only 'k = 10'  one row
-
-Results go to FOLDER/SCALE/NAME: results.json, results.md and its plots.
-Runs are kept in FOLDER/SCALE/runs and shared between experiments. The same
-command again goes on where it was stopped, and does nothing twice. Data sets
-that are not on disk are named, and their rows left out.")]
+#[command(after_help = help!("reproduce"))]
 pub struct ReproduceArgs {
     /// Which experiment (see --list), or `all`.
     #[arg(required_unless_present = "list")]
@@ -39,13 +28,15 @@ pub struct ReproduceArgs {
     pub list: bool,
     /// How large: smoke (a minute on a CPU, on drawn shapes), short (minutes on a GPU, a tenth of
     /// the epochs) or paper.
-    #[arg(long, default_value = "short", value_parser = one_of::<Scale>(&["smoke", "short", "paper"]))]
+    #[arg(long, default_value = "short",
+          value_parser = one_of::<Scale>(&["smoke", "short", "paper"]))]
     pub scale: Scale,
     /// Where data sets lie [default: as for `train`, ./data].
     #[arg(long, value_name = "FOLDER")]
     pub data_folder: Option<PathBuf>,
     /// Repeat with the seeds 0 to N − 1, and give mean ± standard deviation.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: u64,
     /// Only this row (several: one flag each); of others, what is finished already is shown.
     #[arg(long, value_name = "ROW")]
@@ -57,7 +48,7 @@ pub struct ReproduceArgs {
     #[arg(long, default_value = "auto")]
     pub device: DeviceChoice,
     /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
-    #[arg(long, value_parser = one_of::<PrecisionChoice>(PrecisionChoice::NAMES))]
+    #[arg(long, value_parser = precisions())]
     pub precision: Option<PrecisionChoice>,
     /// Threads; 0 for one a core.
     #[arg(long, default_value_t = 0)]
@@ -81,10 +72,7 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     check.machine = machine.clone();
     check.check()?;
     if let Some(folder) = args.data_folder.as_ref().filter(|f| !f.is_dir()) {
-        return Err(Failure::usage(format!(
-            "--data-folder {}: there is no such folder",
-            folder.display()
-        )));
+        return Err(usage!("--data-folder {}: there is no such folder", folder.display()));
     }
     let place = LabFolders {
         output: args.output.clone(),
@@ -94,7 +82,7 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     // Found out now, not after hours of training.
     Disk.create_folders(&place.runs()).map_err(|e| {
         let place = args.output.display();
-        Failure::failed(format!("{place}: cannot write there: {e}; give another folder with -o"))
+        failed!("{place}: cannot write there: {e}; give another folder with -o")
     })?;
     let stop = stop_when_interrupted(Some(SAVING))?;
     let style = if args.quiet { Style::Quiet } else { Style::Brief };
@@ -115,13 +103,11 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
 /// Shows what several runs are doing.
 pub fn show(drawer: &mut Drawer, told: Told) {
     match told {
-        Told::Experiment(e) => drawer.note(&format!("{}: {} ({})", e.name, e.title, e.place)),
+        Told::Note(text) => drawer.note(text),
         Told::Training(name) => drawer.note(&format!("  {name}")),
         Told::Trained { .. } => {}
         Told::Event(event) => drawer.event(event),
         Told::Step { what, done, total } => drawer.step(what.into(), done, total, None),
-        Told::Strip { file, shows } => drawer.note(&format!("  {file}: {shows}")),
-        Told::LeftOut { row, why } => drawer.note(&format!("  {row}: left out: {why}")),
     }
 }
 

@@ -21,15 +21,7 @@ use crate::terminal::output::grouped;
 const MOST_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood select ~/pictures 100 > to-label.txt
-  anchorhood select pictures.index 50 --already labelled.txt --sheet next.png
-  anchorhood select pictures.index 20 --json
-
-The first is the picture most like all others, each next one that farthest from those chosen (greedy
-k-centre): few pictures that show what all there is. A line is a path. The same index gives the same
-choice. Outliers are chosen early, since nothing else is like them: `anchorhood outliers` shows them.")]
+#[command(after_help = help!("select"))]
 pub struct SelectArgs {
     #[command(flatten)]
     pub pictures: IndexedArgs,
@@ -75,7 +67,7 @@ fn chosen_already(list: &Path, index: &PictureIndex) -> Result<Vec<usize>, Failu
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
     let (mut found, mut unknown) = (vec![], vec![]);
     for (line, record) in reader.records().enumerate() {
-        let record = record.map_err(|e| Failure::usage(format!("{}: {e}", list.display())))?;
+        let record = record.map_err(|e| usage!("{}: {e}", list.display()))?;
         let name = record.get(0).unwrap_or_default();
         let plain = name.trim().trim_start_matches("./");
         match numbers.get(name).or_else(|| numbers.get(plain)) {
@@ -87,20 +79,22 @@ fn chosen_already(list: &Path, index: &PictureIndex) -> Result<Vec<usize>, Failu
     if unknown.is_empty() {
         return Ok(found);
     }
-    Err(Failure::usage(format!(
-        "--already {}: {} of its pictures are not in {} (the first is {}); give paths as `anchorhood select` prints them",
+    Err(usage!(
+        "--already {}: {} of its pictures are not in {} (the first is {}); give paths as \
+         `anchorhood select` prints them",
         list.display(),
         unknown.len(),
         folders_of(index),
         unknown[0]
-    )))
+    ))
 }
 
 fn sum_up(index: &PictureIndex, chosen: &[Chosen], already: usize, asked: usize) {
     if chosen.len() < asked {
         let all = grouped(index.len());
         eprintln!(
-            "warning: {asked} pictures were asked for, and the index has {all}; these are all that are left"
+            "warning: {asked} pictures were asked for, and the index has {all}; these are all that \
+             are left"
         );
     }
     let last = chosen.last().and_then(|one| one.similarity);

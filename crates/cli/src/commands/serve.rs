@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
 use anchorhood::search::cached_index;
-use anchorhood::serve::{Collection, Hearers, ServeError, ServeOptions, ServedFolders, Stop};
+use anchorhood::serve::{Collection, Hearers, ServeOptions, ServedFolders, Stop};
 use anchorhood::train::{LabelsChoice, RunDir};
 use clap::Parser;
 
@@ -21,18 +21,7 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood serve ~/pictures                      a folder, indexed meanwhile by the model inside the program
-  anchorhood serve ~/pictures ~/scans --model mine several, by a run's model
-  anchorhood serve mine                            the pictures of a run, and its curves while it trains
-  anchorhood serve pictures.index                  the pictures of an index, and uploads
-  anchorhood serve mine --host 0.0.0.0 --token-file word.txt    for other machines that know the word in the file
-  anchorhood serve mine --host 0.0.0.0             for those that are given the address with the random token in it
-
-Open the address it prints. Ctrl-C ends it. Nothing is written into a folder of pictures: its index is kept
-in the user's cache folder, and brought up to date the next time. A run that trains is shown as it is: newer checkpoints are
-taken when they are saved. Programs find the same under /api, described at /api/openapi.json.")]
+#[command(after_help = help!("serve"))]
 pub struct ServeArgs {
     /// Folders of pictures, a run's name or folder, or an index made by `anchorhood index`.
     #[arg(value_name = "FOLDER", required = true)]
@@ -57,7 +46,8 @@ pub struct ServeArgs {
     #[arg(long)]
     pub https: bool,
     /// Megabytes of an uploaded picture, at most.
-    #[arg(long, value_name = "MB", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(long, value_name = "MB", default_value_t = 32,
+          value_parser = clap::value_parser!(u16).range(1..=512))]
     pub largest_upload: u16,
     #[command(flatten)]
     pub machine: MachineArgs,
@@ -67,7 +57,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let token = args.token.token(args.host)?;
     if args.token.token.is_some() {
         eprintln!(
-            "warning: every user of this machine can read --token in the list of processes; --token-file FILE and {VARIABLE} are not shown there"
+            "warning: every user of this machine can read --token in the list of processes; \
+             --token-file FILE and {VARIABLE} are not shown there"
         );
     }
     let options = ServeOptions {
@@ -83,8 +74,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let collection = collection(args, &device)?;
     let stop = Stop::default();
     let told = stop.clone();
-    ctrlc::set_handler(move || told.now())
-        .map_err(|e| Failure::failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    ctrlc::set_handler(move || told.now()).map_err(|e| failed!("cannot listen for Ctrl-C: {e}"))?;
     // Where nobody can read the address, there is nothing to serve.
     let (end, unread) = (stop.clone(), RefCell::new(None));
     let listening = |address| {
@@ -108,7 +98,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         Hearers { listening: &listening, warn: &|message| eprintln!("warning: {message}") };
     if !collection.has_model() {
         eprintln!(
-            "warning: no model is given, and none of the runs made this index; pictures can be walked, not uploaded (--model)"
+            "warning: no model is given, and none of the runs made this index; pictures can be \
+             walked, not uploaded (--model)"
         );
         collection.serve_without_model(&options, stop, &hearers)?;
     } else {
@@ -153,10 +144,10 @@ fn collection_of_folders(
     device: &dyn Fn() -> Result<Device, Failure>,
 ) -> Result<Collection, Failure> {
     if let Some(other) = args.what.iter().find(|word| !is_folder(word)) {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "{}: is no folder of pictures; several words are folders",
             other.display()
-        )));
+        ));
     }
     let model = args.model.load()?;
     let index = cached_index(&model, &args.what, None)?;
@@ -192,18 +183,4 @@ fn collection_of_run(
     model_of(run)?;
     let data = run_data::open(&config, args.data.as_deref())?;
     Ok(Collection::of_run(&device()?, run, data.train, &config)?)
-}
-
-impl From<ServeError> for Failure {
-    fn from(error: ServeError) -> Self {
-        match error {
-            ServeError::Search(error) => error.into(),
-            ServeError::Report(error) => error.into(),
-            ServeError::Engine(error) => error.into(),
-            error => {
-                use ServeError::{Ended, Listen, System};
-                Failure::of(!matches!(error, System(_) | Listen { .. } | Ended), &error)
-            }
-        }
-    }
 }

@@ -113,7 +113,8 @@ pub fn learn(
         **config = config.resolved(&data)?;
         if let (true, Some(size)) = (open, config.data.size) {
             viewer.note(&format!(
-                "pictures of {size}×{size} (--size for another), learnt from nothing (--from base: from the model inside this program)"
+                "pictures of {size}×{size} (--size for another), learnt from nothing (--from base: \
+                 from the model inside this program)"
             ));
         }
         if let Some(model) = &model {
@@ -123,10 +124,11 @@ pub fn learn(
     let (Plan::New(config) | Plan::Resume(_, config)) = &plan;
     let machine = ranks.divide(config.machine.clone())?;
     if device::several(machine.device)?.len() > 1 {
-        return Err(Failure::usage(format!(
-            "--device {}: several GPUs are work for as many processes, which only the command line starts; name one",
+        return Err(usage!(
+            "--device {}: several GPUs are work for as many processes, which only the command line \
+             starts; name one",
             machine.device
-        )));
+        ));
     }
     if let Some(carrier) = ranks.communicator.describe() {
         let ranks = ranks.communicator.ranks();
@@ -339,7 +341,8 @@ fn begins_from(model: &Pretrained, config: &RunConfig) -> String {
         None => String::new(),
     };
     format!(
-        "begins from {}: {} width {}, pictures of {size}×{size}{given}; {frozen}, and learns at {} × the learning rate then",
+        "begins from {}: {} width {}, pictures of {size}×{size}{given}; {frozen}, and learns at {} \
+         × the learning rate then",
         model.name, network.architecture, network.width, t.from_rate
     )
 }
@@ -446,14 +449,16 @@ fn headline(ended: &RunEnded, summary: &Summary) -> String {
     });
     match (ended.last, ended.best) {
         (Some(last), Some(best)) => format!(
-            "kNN after the last epoch {:.1}%{}; best of any epoch {:.1}% (chosen by {} accuracy). {took}.",
+            "kNN after the last epoch {:.1}%{}; best of any epoch {:.1}% (chosen by {} accuracy). \
+             {took}.",
             last.top1 * 100.0,
             as_used.unwrap_or_default(),
             best.top1 * 100.0,
             summary.judged_on()
         ),
         _ => format!(
-            "No kNN is reported, because these pictures have no labels to judge by; loss {:.4} after the last epoch. {took}.",
+            "No kNN is reported, because these pictures have no labels to judge by; loss {:.4} \
+             after the last epoch. {took}.",
             ended.loss
         ),
     }
@@ -485,7 +490,8 @@ fn beside_base(run: &Path, judged: bool) -> Option<String> {
             Some(format!("and the model inside this program, on the same pictures, with\n  {base}"))
         }
         (Some(Model::BASE), Some(size)) if refitted_path(run).is_file() => Some(format!(
-            "and before and after with pictures of {size}×{size}, as both are used, with\n  {base}\n  anchorhood evaluate {} --data {pictures}",
+            "and before and after with pictures of {size}×{size}, as both are used, with\n  \
+             {base}\n  anchorhood evaluate {} --data {pictures}",
             quoted(&refitted_path(run).display().to_string())
         )),
         (Some(_), _) => None,

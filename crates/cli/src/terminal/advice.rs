@@ -61,7 +61,8 @@ fn memory(fits: Option<Fits>) -> String {
             format!("{fewer}{}", if halved { half } else { "" })
         }
         Some(Fits::Rows { percent }) => format!(
-            "{percent}% of the pictures (--limit), or features shorter by as much (--features), would fit"
+            "{percent}% of the pictures (--limit), or features shorter by as much (--features), \
+             would fit"
         ),
         Some(Fits::ShorterRows) => "--device cpu would fit".into(),
     }
@@ -96,7 +97,8 @@ fn checkpoint(error: &CheckpointError) -> Option<String> {
 fn written(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::NotFound | ErrorKind::NotADirectory => {
-            "the run's folder was moved or removed: put it back and go on with --resume, or start a new run"
+            "the run's folder was moved or removed: put it back and go on with --resume, or start \
+             a new run"
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "allow writing there and go on with --resume"
@@ -143,7 +145,8 @@ fn train(error: &TrainError) -> Option<String> {
             // The gradient grows as the temperature falls.
             Some(tau) if *tau < LOW_TEMPERATURE => {
                 format!(
-                    "start a new run with a higher --tau than {tau:?}, or a lower --lr than {rate:?}"
+                    "start a new run with a higher --tau than {tau:?}, or a lower --lr than \
+                     {rate:?}"
                 )
             }
             _ => format!("start a new run with a lower --lr than {rate:?}"),
@@ -220,12 +223,16 @@ fn serve(error: &ServeError) -> Option<String> {
         ServeError::Open { .. } => Some(
             "give --token-file FILE with a word that they then need, or leave --host out".into(),
         ),
-        ServeError::BadToken => {
-            Some("give a longer one by --token-file, ANCHORHOOD_TOKEN or --token, such as `openssl rand -hex 16` prints; or none with --host, and one is made".into())
-        }
-        ServeError::WideFolder { .. } => {
-            Some("name a narrower folder; for an index say with --folder where its pictures are, also where it is this one".into())
-        }
+        ServeError::BadToken => Some(
+            "give a longer one by --token-file, ANCHORHOOD_TOKEN or --token, such as `openssl \
+                  rand -hex 16` prints; or none with --host, and one is made"
+                .into(),
+        ),
+        ServeError::WideFolder { .. } => Some(
+            "name a narrower folder; for an index say with --folder where its pictures are, \
+                  also where it is this one"
+                .into(),
+        ),
         ServeError::OtherPictures { .. } => {
             Some("give the data it was trained on with --data".into())
         }
@@ -293,7 +300,8 @@ mod tests {
         let error = TrainError::from(too_large(batch(200, true)));
         assert_eq!(
             sentence(&error),
-            "activations of 1000 pictures: 4000 MiB asked for, 1000 of the device's 2000 MiB are free; \
+            "activations of 1000 pictures: 4000 MiB asked for, 1000 of the device's 2000 MiB are \
+             free; \
              --batch 200 would fit, and --precision bf16 needs half as much"
         );
         let ends = |fits, end: &str| {

@@ -138,7 +138,7 @@ impl Bars {
         Bars { quiet, now: Mutex::new(None) }
     }
 
-    /// So much of a part is done, and something to say of it; told from whichever thread gets there.
+    /// So much of a part is done, and something to say of it; from whichever thread gets there.
     pub fn at(&self, what: &str, done: usize, total: usize, word: &str) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         if now.as_ref().is_some_and(|bar| bar.what != what) {

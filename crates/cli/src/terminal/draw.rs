@@ -165,7 +165,8 @@ fn sentence(event: &Event) -> Option<String> {
         Event::Pretext(p) => pretext(p),
         Event::LabelFree(e) => format!("{}: {}", subject(e.subject), label_free(e)),
         Event::StoppedEarly(e) => format!(
-            "stopped early after round {} epoch {}: {} verdicts without labels in a row were clearly worse than the best",
+            "stopped early after round {} epoch {}: {} verdicts without labels in a row were \
+             clearly worse than the best",
             e.round,
             e.epoch + 1,
             e.worse
@@ -219,7 +220,8 @@ fn pretext(p: &PretextMeasured) -> String {
 
 fn label_free(e: &LabelFreeEvaluated) -> String {
     format!(
-        "without labels {:.1}%: {:.1}% of changed copies find their original, {:.1}% of neighbours are shared; effective rank {:.1}, \
+        "without labels {:.1}%: {:.1}% of changed copies find their original, {:.1}% of neighbours \
+         are shared; effective rank {:.1}, \
          uniformity {:.2} ({} pictures)",
         100.0 * e.figures.score,
         100.0 * e.figures.found,
@@ -237,7 +239,8 @@ fn started(s: &RunStarted) -> String {
         (n, true) => format!("validated on {} training pictures held out", grouped(n)),
     };
     let mut text = format!(
-        "{}: {} pictures of {}×{}, {test}; {}, {} weights; {} + 1 rounds of {} epochs, batch {}, seed {}; {}",
+        "{}: {} pictures of {}×{}, {test}; {}, {} weights; {} + 1 rounds of {} epochs, batch {}, \
+         seed {}; {}",
         s.data,
         grouped(s.pictures),
         s.size,

@@ -2,8 +2,12 @@
 
 use std::error::Error;
 
+use anchorhood::curate::CurateError;
 use anchorhood::data::DataError;
+use anchorhood::export::ExportError;
 use anchorhood::report::ReportError;
+use anchorhood::search::SearchError;
+use anchorhood::serve::ServeError;
 use anchorhood::train::{CheckpointError, ConfigError, TrainError};
 
 use crate::terminal::advice::sentence;
@@ -47,41 +51,35 @@ impl Failure {
     }
 }
 
-impl From<TrainError> for Failure {
-    fn from(error: TrainError) -> Self {
-        Failure::of(error.is_usage(), &error)
-    }
-}
-
-impl From<DataError> for Failure {
-    fn from(error: DataError) -> Self {
-        Failure::of(error.is_usage(), &error)
-    }
-}
-
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        TrainError::from(error).into()
-    }
-}
-
-impl From<CheckpointError> for Failure {
-    fn from(error: CheckpointError) -> Self {
-        TrainError::from(error).into()
-    }
-}
-
-impl From<anchorhood::engine::Error> for Failure {
-    fn from(error: anchorhood::engine::Error) -> Self {
-        Failure::failed(sentence(&error))
-    }
-}
-
-impl From<ReportError> for Failure {
-    fn from(error: ReportError) -> Self {
-        match error {
-            ReportError::Checkpoint(error) => (*error).into(),
-            error => Failure::failed(sentence(&error)),
+/// The errors of the libraries, each with whether it is of something that cannot be asked for.
+macro_rules! failures {
+    ($($error:ty: $is_usage:expr;)*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                let is_usage: fn(&$error) -> bool = $is_usage;
+                Failure::of(is_usage(&error), &error)
+            }
         }
-    }
+    )*};
+}
+
+failures! {
+    anchorhood::engine::Error: |_| false;
+    CheckpointError: |_| false;
+    ConfigError: |_| true;
+    CurateError: CurateError::is_usage;
+    DataError: DataError::is_usage;
+    ExportError: |error| match error {
+        ExportError::Search(error) => error.is_usage(),
+        error => matches!(error, ExportError::NotThere(_)),
+    };
+    ReportError: |_| false;
+    SearchError: SearchError::is_usage;
+    ServeError: |error| match error {
+        ServeError::Search(error) => error.is_usage(),
+        ServeError::Report(_) | ServeError::Engine(_) | ServeError::System(_) => false,
+        ServeError::Listen { .. } | ServeError::Ended => false,
+        _ => true,
+    };
+    TrainError: TrainError::is_usage;
 }

@@ -73,7 +73,8 @@ mod tests {
             told.notes,
             [
                 "files that are no pictures: 2 .txt, 1 without an ending",
-                "no labels: sub-folders are named by dates (2019); --labels folders makes them classes"
+                "no labels: sub-folders are named by dates (2019); --labels folders makes them \
+                 classes"
             ]
         );
         assert_eq!(super::told(&FolderReport::default()), Told::default());

@@ -17,8 +17,7 @@ pub fn stop_when_interrupted(word: Option<&'static str>) -> Result<Arc<AtomicBoo
     let stop = Arc::new(AtomicBool::new(false));
     let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);
     if now.is_none() {
-        ctrlc::set_handler(interrupt)
-            .map_err(|e| Failure::failed(format!("cannot listen for Ctrl-C: {e}")))?;
+        ctrlc::set_handler(interrupt).map_err(|e| failed!("cannot listen for Ctrl-C: {e}"))?;
     }
     *now = Some((stop.clone(), word));
     Ok(stop)

@@ -21,7 +21,7 @@ pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     let written = out.write_all(bytes).and_then(|()| out.flush());
     written.map_err(|e| match e.kind() {
         io::ErrorKind::BrokenPipe => Failure::closed_pipe(),
-        _ => Failure::failed(format!("cannot write to stdout: {e}")),
+        _ => failed!("cannot write to stdout: {e}"),
     })
 }
 

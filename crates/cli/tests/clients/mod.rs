@@ -1,6 +1,7 @@
 //! Other people's programs, where they are installed: a Python with the modules that a test asks
 //! for.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
@@ -9,7 +10,7 @@ use anchorhood_testing::{python_with, skip};
 /// Runs a script of the crate's `tests/clients` with a Python that has `modules`, and what lies
 /// beside this file; skips and gives nothing where there is none. A script that fails fails the
 /// test.
-pub fn python(script: &str, modules: &[&str], args: &[&Path]) -> Option<String> {
+pub fn python(script: &str, modules: &[&str], args: &[impl AsRef<OsStr>]) -> Option<String> {
     let python = python_with(modules)?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/tests/clients");

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use image::{Rgb, RgbImage};
 
-use crate::common::{Sandbox, names, wait_for};
+use crate::common::{Ran, Sandbox, names, wait_for};
 
 fn fixture(name: &str) -> String {
     format!("{}/../data/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -53,12 +53,11 @@ fn a_whole_folder_is_said_to_be_and_what_is_missing_is_named() {
 #[test]
 fn published_sets_are_counted() {
     let sandbox = Sandbox::new();
-    let ran = sandbox.run(&["data", "check", &fixture("cub200")]);
+    let ran = Ran::of(sandbox.command("data check").arg(fixture("cub200")));
     let ran = ran.failed(1, "CUB-200-2011; not whole");
     ran.prints("train 6 of 5,994 pictures; expected 200 classes, found 3");
-    let ran = sandbox.run(&["data", "check", &fixture("svhn"), "--json"]);
-    assert_eq!(ran.code, Some(1));
-    let object: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let ran = Ran::of(sandbox.command("data check --json").arg(fixture("svhn")));
+    let object = &ran.failed(1, "").json()[0];
     assert_eq!((&object["whole"], &object["splits"][0]["found"]), (&false.into(), &4.into()));
     assert_eq!(object["splits"][2]["expected"], 531_131);
 }
@@ -70,7 +69,7 @@ fn training_from_a_pack_is_training_from_the_folder() {
     fill(&sandbox.path("mine"), 60, 24);
     let ran = sandbox.run("data pack ./mine -o mine.pack --size 16").succeeded();
     ran.prints("mine.pack: 60 pictures of 16×16");
-    sandbox.train("./mine --crops square --name folder").succeeded();
+    sandbox.train("./mine --crops square --name folder").succeeded().prints("kNN top-1");
     sandbox.train("./mine.pack --name pack").succeeded();
     assert!(sandbox.bits("folder") == sandbox.bits("pack"));
     sandbox.run("data check mine.pack").succeeded().prints("a packed set (mine, 16×16)");

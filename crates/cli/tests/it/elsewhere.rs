@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Ran, Sandbox, Words, train_args};
+use crate::common::{Ran, Sandbox, train_args};
 use crate::folders;
 
 /// A run `a` on the folder `pictures`, of two classes, started in `home` beside the empty folder
@@ -17,10 +17,8 @@ fn home_and_away() -> Sandbox {
     sandbox
 }
 
-fn from(sandbox: &Sandbox, folder: &str, words: &(impl Words + ?Sized)) -> Ran {
-    let mut command = sandbox.command(words);
-    command.current_dir(sandbox.path(folder));
-    Ran::from(command.output().expect("the program starts"))
+fn from(sandbox: &Sandbox, folder: &str, words: &str) -> Ran {
+    Ran::of(sandbox.command(words).current_dir(sandbox.path(folder)))
 }
 
 /// Every command that opens a run's pictures by itself.

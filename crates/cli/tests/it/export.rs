@@ -66,6 +66,5 @@ fn a_library_that_is_none_is_named() {
     sandbox.write("libonnxruntime.so", "text");
     let mut command = sandbox.command("index --model m.onnx pictures -o p.index");
     command.env("ANCHORHOOD_ONNXRUNTIME", sandbox.path("libonnxruntime.so"));
-    let ran = Ran::from(command.output().unwrap());
-    ran.failed(1, "ANCHORHOOD_ONNXRUNTIME; cannot be opened");
+    Ran::of(&mut command).failed(1, "ANCHORHOOD_ONNXRUNTIME; cannot be opened");
 }

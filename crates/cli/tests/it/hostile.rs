@@ -8,68 +8,46 @@ use std::process::Stdio;
 use anchorhood::train::Checkpoint;
 use image::{DynamicImage, GrayImage, ImageBuffer, Luma};
 
-use crate::common::{Ran, Sandbox, TINY, names, trained, wait_for};
+use crate::common::{Ran, Sandbox, names, train_args, trained, wait_for};
 use crate::folders::{fill, huge_png, picture, png, wide};
 
 #[test]
-fn odd_pictures_are_read_and_broken_ones_named() {
+fn odd_pictures_are_read_and_broken_ones_named_wherever_pictures_are_read() {
     let sandbox = Sandbox::new();
-    let folder = sandbox.path("pictures");
-    fill(&folder, 40);
+    let folder = sandbox.path("mine");
+    fill(&folder, 46);
     let grey = GrayImage::from_fn(30, 20, |x, _| Luma([x as u8 * 8]));
     grey.save(folder.join("grey.png")).unwrap();
     let deep: ImageBuffer<Luma<u16>, Vec<u16>> =
         ImageBuffer::from_fn(9, 40, |_, y| Luma([y as u16 * 1600]));
     DynamicImage::from(deep).save(folder.join("sixteen-bit.png")).unwrap();
     picture(3).save(folder.join("Фото 写真 ü.PNG")).unwrap();
-    wide(4).save(folder.join("a.jpg")).unwrap();
-    let jpeg = fs::read(folder.join("a.jpg")).unwrap();
-    fs::write(folder.join("cut.jpg"), &jpeg[..jpeg.len() / 3]).unwrap();
-    fs::write(folder.join("text.jpg"), "this is no picture").unwrap();
-    fs::write(folder.join("huge.png"), huge_png()).unwrap();
-
-    let ran = sandbox.train("./pictures").succeeded().prints("no labels");
-    assert!(!ran.stdout.contains("kNN top-1"), "{}", ran.stdout);
-    assert!(!ran.stderr.contains("sixteen-bit.png: skipped"));
-    ran.says("cut.jpg: skipped; text.jpg: skipped; huge.png: skipped; 3 of 47 pictures")
-        .says("44 pictures of 16×16");
-}
-
-#[test]
-fn cut_jpegs_are_noticed_wherever_pictures_are_read() {
-    let sandbox = Sandbox::new();
-    let folder = sandbox.path("mine");
-    fill(&folder, 30);
-    let whole = folder.join("whole.jpg");
-    wide(1).save(&whole).unwrap();
-    let bytes = fs::read(&whole).unwrap();
-    fs::write(folder.join("cut.jpg"), &bytes[..bytes.len() * 9 / 10]).unwrap();
-    let mut large = bytes.clone();
+    wide(4).save(folder.join("whole.jpg")).unwrap();
+    let jpeg = sandbox.read("mine/whole.jpg");
+    let mut large = jpeg.clone();
     let at = large.windows(4).position(|w| w == [0, 16, 0, 20]).unwrap();
     large[at..at + 4].copy_from_slice(&[0x27, 0x0F, 0x27, 0x10]);
-    fs::write(folder.join("large.jpg"), large).unwrap();
+    sandbox.write("mine/half.jpg", &jpeg[..jpeg.len() / 3]);
+    sandbox.write("mine/cut.jpg", &jpeg[..jpeg.len() * 9 / 10]);
+    sandbox.write("mine/large.jpg", large);
+    sandbox.write("mine/text.jpg", "this is no picture");
+    sandbox.write("mine/huge.png", huge_png());
 
     let ran = sandbox.run("data check ./mine").failed(1, "is not whole");
     let ran = ran.prints("cut.jpg: the file is cut off; large.jpg: ; too few for 10000×9999");
     assert!(!ran.stdout.contains("whole.jpg"), "{}", ran.stdout);
-    let skipped = "cut.jpg: skipped: the file is cut off; large.jpg: skipped";
-    sandbox.train("./mine --name a").succeeded().says(skipped);
+    let skipped = "cut.jpg: skipped: the file is cut off; large.jpg: skipped; half.jpg: skipped; \
+        text.jpg: skipped; huge.png: skipped";
+    let ran = sandbox.train("./mine --name a").succeeded().says(skipped);
+    let ran = ran.says("5 of 55 pictures; 50 pictures of 16×16").prints("no labels");
+    let ran =
+        ran.prints("No kNN is reported, because these pictures have no labels; anchors; loss");
+    assert!(!ran.stdout.contains("kNN top-1"), "{}", ran.stdout);
+    assert!(!ran.stderr.contains("sixteen-bit.png: skipped"));
+    sandbox.run("evaluate a").failed(2, "no labelled pictures; sub-folder per class");
     sandbox.run("embed --model a ./mine -o vectors.jsonl").succeeded().says(skipped);
     let vectors = sandbox.text("vectors.jsonl");
     assert!(vectors.contains("whole.jpg") && !vectors.contains("cut.jpg"));
-}
-
-#[test]
-fn without_labels_nothing_is_judged_by_them() {
-    let sandbox = Sandbox::new();
-    fill(&sandbox.path("flat"), 20);
-    let ran = sandbox.train("./flat --name a").succeeded();
-    ran.prints("No kNN is reported, because these pictures have no labels; anchors; loss");
-    sandbox.run("evaluate a").failed(2, "no labelled pictures; sub-folder per class");
-    for class in ["cat", "dog"] {
-        fill(&sandbox.path(&format!("classes/{class}")), 20);
-    }
-    sandbox.train("./classes").succeeded().prints("kNN top-1");
 }
 
 #[test]
@@ -84,7 +62,8 @@ fn fewer_pictures_than_a_batch() {
 fn a_full_disk_keeps_the_last_good_checkpoint() {
     let sandbox = Sandbox::new();
     let program = env!("CARGO_BIN_EXE_anchorhood");
-    let line = format!("trap '' XFSZ; ulimit -f 8; exec '{program}' train --name c {TINY}");
+    let train = train_args("--name c");
+    let line = format!("trap '' XFSZ; ulimit -f 8; exec '{program}' {train}");
     let mut command = std::process::Command::new("sh");
     let output = command.args(["-c", &line]).current_dir(sandbox.path(".")).output();
     let ran = Ran::from(output.unwrap());
@@ -112,23 +91,18 @@ fn a_run_does_not_go_on_with_pictures_in_other_places() {
     let folder = sandbox.path("mine");
     fill(&folder, 30);
     sandbox.train("./mine --name a").succeeded();
-    let resume = || sandbox.run("train --resume a");
-    resume().succeeded();
-    let (one, other, aside) = (folder.join("3.png"), folder.join("7.png"), folder.join("aside"));
-    let swap = || {
-        fs::rename(&one, &aside).unwrap();
-        fs::rename(&other, &one).unwrap();
-        fs::rename(&aside, &other).unwrap();
-    };
-    swap();
-    resume().failed(2, "2 of 30; 3.png, 7.png; new run");
-    swap();
-    resume().succeeded();
+    let resume = || sandbox.run("train --resume a").succeeded();
+    resume();
     // A run of before, which has no such file, goes on with a word.
     fs::remove_file(sandbox.path("runs/a/pictures.safetensors")).unwrap();
-    resume().succeeded().says("warning; cannot be told");
-    let ran = resume().succeeded();
+    resume().says("warning; cannot be told");
+    let ran = resume();
     assert!(!ran.stderr.contains("cannot be told"), "{}", ran.stderr);
+    let (one, other, aside) = (folder.join("3.png"), folder.join("7.png"), folder.join("aside"));
+    for (from, to) in [(&one, &aside), (&other, &one), (&aside, &other)] {
+        fs::rename(from, to).unwrap();
+    }
+    sandbox.run("train --resume a").failed(2, "2 of 30; 3.png, 7.png; new run");
 }
 
 #[cfg(unix)]
@@ -170,8 +144,9 @@ fn names_are_kept_apart_and_do_nothing_to_the_terminal() {
         assert!(lines.iter().any(|l| l.ends_with(name)), "{name}: {}", ran.stdout);
     }
     assert!(!ran.stdout.contains("gone"), "{}", ran.stdout);
-    let nowhere = ["neighbours", "--model", "a", "mine.index", "./no\x1b[31m\nerror: forged.png"];
-    quiet(sandbox.run(&nowhere)).failed(2, "./no\\u001b[31m");
+    let mut nowhere = sandbox.command("neighbours --model a mine.index");
+    nowhere.arg("./no\x1b[31m\nerror: forged.png");
+    quiet(Ran::of(&mut nowhere)).failed(2, "./no\\u001b[31m");
 }
 
 /// Noise in the form of CIFAR-10 is whole, and told from the published pictures.
@@ -194,8 +169,8 @@ fn noise_in_the_form_of_cifar_is_told() {
     let ran = sandbox.run("data check ./cifar-10-batches-bin").succeeded();
     ran.prints("warning: ; other pixels");
     if let Some(place) = anchorhood_testing::variable("ANCHORHOOD_CIFAR10", "a CIFAR-10") {
-        let said = sandbox.said(&["data", "check", &place.to_string_lossy()]);
-        assert!(!said.contains("warning"), "{said}");
+        let ran = Ran::of(sandbox.command("data check").arg(place)).succeeded();
+        assert!(!ran.stdout.contains("warning"), "{ran:?}");
     }
 }
 
@@ -249,7 +224,7 @@ fn a_flipped_bit_is_noticed_by_whoever_reads_the_file() {
         let whole = fs::read(sandbox.path(file)).unwrap();
         sandbox.write(file, bytes);
         let named = file.rsplit('/').next().unwrap();
-        commands.iter().for_each(|command| drop(sandbox.run(*command).failed(1, named)));
+        commands.iter().for_each(|command| drop(sandbox.run(command).failed(1, named)));
         sandbox.write(file, whole);
     };
     let readers = [
@@ -281,18 +256,4 @@ fn a_flipped_bit_is_noticed_by_whoever_reads_the_file() {
     resumed.says("holds NaN; the run goes on from; round-1");
     sandbox.run("evaluate a").succeeded();
     sandbox.run(find).succeeded();
-}
-
-/// Two at one name: the last to finish wins, and what it leaves is whole.
-#[test]
-fn two_that_pack_to_one_name_do_no_damage() {
-    let sandbox = Sandbox::new();
-    fill(&sandbox.path("mine"), 40);
-    let pack = "data pack ./mine -o mine.pack --size 16 --force";
-    for _ in 0..3 {
-        let start = || sandbox.command(pack).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut both: Vec<_> = (0..2).map(|_| start().unwrap()).collect();
-        both.iter_mut().for_each(|p| assert!(p.wait().unwrap().success()));
-        sandbox.run("data check mine.pack").succeeded();
-    }
 }

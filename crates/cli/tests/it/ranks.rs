@@ -7,7 +7,7 @@ use crate::common::{Ran, Sandbox, train_args, trained};
 use crate::folders;
 
 /// The program starts two processes itself.
-pub fn started(sandbox: &Sandbox, args: &[String]) -> Command {
+pub fn started(sandbox: &Sandbox, args: &str) -> Command {
     let mut command = sandbox.command(args);
     command.env("ANCHORHOOD_PROCESSES", "2");
     command
@@ -27,14 +27,13 @@ pub fn as_one_trains(sandbox: &Sandbox, run: &str) {
 #[test]
 fn the_program_starts_processes_itself() {
     let sandbox = Sandbox::new();
-    let two = started(&sandbox, &train_args(&format!("--name two {AS_ONE}"))).output();
-    let two = Ran::from(two.unwrap()).succeeded();
+    let train = |more: &str| Ran::of(&mut started(&sandbox, &train_args(more)));
+    let two = train(&format!("--name two {AS_ONE}")).succeeded();
     let told = two.stderr.matches("2 processes train together").count();
     assert_eq!(told, 1, "{two:?}");
     assert_eq!(two.stdout.matches("The model is").count(), 1, "{two:?}");
     as_one_trains(&sandbox, "two");
-    let uneven = started(&sandbox, &train_args("--batch 15")).output();
-    Ran::from(uneven.unwrap()).failed(2, "a batch of 15 pictures");
+    train("--batch 15").failed(2, "a batch of 15 pictures");
 }
 
 /// GPUs that are not there, by a sentence.
@@ -44,7 +43,7 @@ fn gpus_that_are_not_there_are_named() {
     for device in ["cuda", "cuda:0,61", "cuda:all"] {
         let mut command = sandbox.command(&train_args(&format!("--device {device}")));
         // None is shown, whatever the machine has.
-        let ran = Ran::from(command.env("CUDA_VISIBLE_DEVICES", "").output().unwrap());
+        let ran = Ran::of(command.env("CUDA_VISIBLE_DEVICES", ""));
         let code = ran.code.unwrap();
         assert!([1, 2].contains(&code), "{ran:?}");
         ran.failed(code, "");
@@ -60,7 +59,7 @@ fn one_process_for_what_is_not_training() {
     let launched = |more: &str| {
         let mut command = sandbox.command(&format!("embed --model a pictures -o v.csv {more}"));
         let command = command.env("SLURM_PROCID", "1").env("SLURM_LOCALID", "1");
-        Ran::from(command.env("SLURM_STEP_NUM_TASKS", "2").output().unwrap())
+        Ran::of(command.env("SLURM_STEP_NUM_TASKS", "2"))
     };
     launched("--shard 1/2").succeeded();
     launched("").failed(2, "embed; --shard");

@@ -8,7 +8,7 @@ use std::path::Path;
 use anchorhood::models::Form;
 use anchorhood::train::Checkpoint;
 
-use crate::common::{self, Ran, Sandbox, Words, files_below, trained};
+use crate::common::{self, Ran, Sandbox, files_below, trained, with_settings};
 use crate::folders::fill;
 use crate::protocols::foreign;
 
@@ -103,15 +103,13 @@ fn refused(sandbox: &Sandbox, lines: &str) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn with_small(words: &str) -> Vec<String> {
-    let words = words.words();
-    let has = |flag: &str| words.iter().any(|word| word == flag);
-    if !["train", "compare"].contains(&&*words[0]) || has("--resume") || has("--config") {
-        return words;
+fn with_small(words: &str) -> String {
+    let has = |flag: &str| words.split_whitespace().any(|word| word == flag);
+    let learns = ["train ", "compare "].iter().any(|command| words.starts_with(command));
+    if !learns || has("--resume") || has("--config") {
+        return words.into();
     }
-    let small = SMALL.words();
-    let open = small.chunks(2).filter(|pair| !has(&pair[0])).flatten().cloned();
-    words.iter().cloned().chain(open).collect()
+    with_settings(words, SMALL)
 }
 
 #[test]
@@ -390,7 +388,7 @@ fn data_and_model() {
     for name in ["ANCHORHOOD_CACHE", "XDG_CACHE_HOME", "HOME"] {
         command.env_remove(name);
     }
-    Ran::from(command.output().unwrap()).failed(2, "ANCHORHOOD_CACHE");
+    Ran::of(&mut command).failed(2, "ANCHORHOOD_CACHE");
 }
 
 /// Files that have no end, or are none.

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use crate::common::{Sandbox, bits, holds};
+use crate::common::{Sandbox, bits, files_below, holds};
 
 pub const ALL: [&str; 12] = [
     "table1",
@@ -31,16 +31,9 @@ pub fn json(path: &Path) -> Value {
 
 /// When every file below a folder was last written.
 fn written(folder: &Path) -> BTreeMap<PathBuf, SystemTime> {
-    let mut all = BTreeMap::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            all.extend(written(&path));
-        } else {
-            all.insert(path.clone(), path.metadata().unwrap().modified().unwrap());
-        }
-    }
-    all
+    let files = files_below(folder).into_keys();
+    let changed = |path: &Path| folder.join(path).metadata().unwrap().modified().unwrap();
+    files.map(|path| (path.clone(), changed(&path))).collect()
 }
 
 /// Reproduces one or all, end to end; then once more, which trains and judges nothing. Gives the

@@ -182,7 +182,8 @@ impl Standings {
             distinct(all.iter().map(String::as_str)).into_iter().map(String::from).collect();
         let took = self.runs.iter().map(|run| run.seconds).sum();
         all.push(format!(
-            "{} runs, {} in all; kNN is that of the last epoch, on features recomputed at the layer that each method embeds",
+            "{} runs, {} in all; kNN is that of the last epoch, on features recomputed at the \
+             layer that each method embeds",
             self.runs.len(),
             duration(took)
         ));

@@ -1,12 +1,14 @@
 //! A comparison that is stopped and gone on with finds the same.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::encode_png;
 use anchorhood_engine::Device;
-use anchorhood_reproduce::{Allowance, Comparison, ReproduceError, Standings, Told};
-use anchorhood_train::{Event, FeatureSource, MethodChoice, Preset, RunConfig, RunDir};
+use anchorhood_reproduce::{Allowance, Comparison, ReproduceError, Standings};
+use anchorhood_train::{FeatureSource, MethodChoice, Preset, RunConfig, RunDir};
+
+use crate::{stopping, to_its_end};
 
 fn config(method: MethodChoice) -> RunConfig {
     let mut config = Preset::Quick.config_for("shapes", method);
@@ -25,13 +27,6 @@ fn config(method: MethodChoice) -> RunConfig {
 
 fn carry_out(folder: &Path, stop_after: Option<usize>) -> Result<Standings, ReproduceError> {
     let stop = AtomicBool::new(false);
-    let mut epochs = 0;
-    let mut tell = |told: Told| {
-        if let Told::Event(Event::EpochEnded(_)) = told {
-            epochs += 1;
-            stop.store(stop_after.is_some_and(|n| epochs >= n), Ordering::Relaxed);
-        }
-    };
     let comparison = Comparison {
         folder: folder.into(),
         allowance: Allowance::ViewEpochs(6),
@@ -42,7 +37,7 @@ fn carry_out(folder: &Path, stop_after: Option<usize>) -> Result<Standings, Repr
         rounds_asked_for: true,
         largest: None,
     };
-    comparison.carry_out(&Device::cpu(2), &mut tell, &stop)
+    comparison.carry_out(&Device::cpu(2), &mut stopping(&stop, stop_after), &stop)
 }
 
 /// All but the time it took.
@@ -62,15 +57,7 @@ fn stopped_and_gone_on_with_it_finds_the_same() {
     let epochs: Vec<usize> = expected.runs.iter().map(|run| run.epochs).collect();
     assert_eq!(epochs, [6, 3, 6]);
     assert_eq!(expected.runs[0].curve.len(), 1 + 3, "untrained, and each round's end");
-    let mut calls = 0;
-    let found = loop {
-        calls += 1;
-        match carry_out(parts.path(), Some(2)) {
-            Err(ReproduceError::Stopped) if calls < 30 => continue,
-            other => break other.unwrap(),
-        }
-    };
-    assert!(calls > 3, "it was stopped: {calls}");
+    let found = to_its_end(3, || carry_out(parts.path(), Some(2)));
     assert_eq!(figures(&found), figures(&expected));
 }
 

@@ -1,11 +1,13 @@
 //! An experiment carried out by the library: with several seeds, and stopped and gone on with.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anchorhood_engine::Device;
-use anchorhood_reproduce::{Lab, LabFolders, ReproduceError, Results, Scale, Told, find};
-use anchorhood_train::{Event, MachineConfig, Preset};
+use anchorhood_reproduce::{Lab, LabFolders, ReproduceError, Results, Scale, find};
+use anchorhood_train::{MachineConfig, Preset};
+
+use crate::{stopping, to_its_end};
 
 fn machine() -> MachineConfig {
     Preset::Quick.config("shapes").machine
@@ -30,17 +32,7 @@ fn carry_out_rows(
     only: &[String],
 ) -> Result<Results, ReproduceError> {
     let stop = AtomicBool::new(false);
-    let mut epochs = 0;
-    let mut observer = |told: Told| {
-        if let Told::Event(Event::EpochEnded(_)) = told {
-            epochs += 1;
-            stop.store(stop_after.is_some_and(|n| epochs >= n), Ordering::Relaxed);
-        }
-        // A run that begins after another's round 0 is on pictures that are known.
-        if let Told::Event(Event::Warning { message }) = told {
-            panic!("{message}");
-        }
-    };
+    let mut observer = stopping(&stop, stop_after);
     let (place, machine) = (place(folder), machine());
     let device = Device::cpu(2);
     let mut lab = Lab::new(&device, &place, &machine, &mut observer, &stop);
@@ -61,16 +53,7 @@ fn stopped_and_gone_on_with_it_finds_the_same() {
     }
     assert_eq!(expected.data.len(), 2, "each seed draws its own shapes");
     assert!(expected.markdown(&[]).contains("± "));
-
-    let mut calls = 0;
-    let found = loop {
-        calls += 1;
-        match carry_out(parts.path(), &[0, 1], Some(3)) {
-            Err(ReproduceError::Stopped) if calls < 30 => continue,
-            other => break other.unwrap(),
-        }
-    };
-    assert!(calls > 2, "it was stopped: {calls}");
+    let found = to_its_end(2, || carry_out(parts.path(), &[0, 1], Some(3)));
     assert_eq!(found.cells, expected.cells);
 }
 

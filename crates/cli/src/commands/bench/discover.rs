@@ -13,12 +13,12 @@ use crate::terminal::failure::Failure;
 
 pub fn run(args: &BenchDiscoverArgs) -> Result<(), Failure> {
     if args.neighbours >= args.n {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "--neighbours {}: there are only {} others among {}",
             args.neighbours,
             args.n - 1,
             args.n
-        )));
+        ));
     }
     let ranks = Ranks::join()?;
     let outcome = discoveries(args, &ranks);
@@ -48,7 +48,8 @@ fn discoveries(args: &BenchDiscoverArgs, ranks: &Ranks) -> Result<(), Failure> {
     let found = recall.map_or(String::new(), |r| format!(", recall {r:.3}"));
     let pairs = (args.n as f64).powi(2) / seconds;
     let text = format!(
-        "discover n={} dim={} k={} processes={processes} threads={threads}: {seconds:.3} s, {:.0} million pairs/s{found} (median of {}; {})",
+        "discover n={} dim={} k={} processes={processes} threads={threads}: {seconds:.3} s, {:.0} \
+         million pairs/s{found} (median of {}; {})",
         args.n,
         args.dim,
         args.neighbours,
@@ -57,8 +58,9 @@ fn discoveries(args: &BenchDiscoverArgs, ranks: &Ranks) -> Result<(), Failure> {
         device.describe()
     );
     let object = json!({
-        "bench": "discover", "n": args.n, "dim": args.dim, "k": args.neighbours, "threads": threads, "processes": processes, "recall": recall,
-        "seconds": seconds, "pairs_per_second": pairs, "device": device.describe(), "version": anchorhood::train::VERSION,
+        "bench": "discover", "n": args.n, "dim": args.dim, "k": args.neighbours, "threads": threads,
+        "processes": processes, "recall": recall, "seconds": seconds, "pairs_per_second": pairs,
+        "device": device.describe(), "version": anchorhood::train::VERSION,
     });
     args.common.show(&text, &object)
 }

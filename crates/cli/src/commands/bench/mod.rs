@@ -17,10 +17,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     };
     let most = MachineConfig::MOST_THREADS;
     if common.threads > most {
-        return Err(Failure::usage(format!(
-            "--threads {}: may come to {most} at most",
-            common.threads
-        )));
+        return Err(usage!("--threads {}: may come to {most} at most", common.threads));
     }
     match &args.what {
         Bench::Step(args) => step::run(args),

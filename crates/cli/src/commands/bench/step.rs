@@ -42,10 +42,10 @@ pub fn run(args: &BenchStepArgs) -> Result<(), Failure> {
 }
 
 fn no_profile(device: &Device) -> Failure {
-    Failure::usage(format!(
+    usage!(
         "--profile: on {} the parts of a step cannot be told apart; give --device cuda",
         device.describe()
-    ))
+    )
 }
 
 /// A trainer on random pictures.
@@ -147,7 +147,8 @@ fn show(
         + 3.0 * 2.0 * args.batch as f64 * args.n as f64 * args.dim as f64;
     let (ms, pictures, gflops) = (step * 1e3, args.batch as f64 / step, flops / step / 1e9);
     let text = format!(
-        "step {} width={} batch={} n={} threads={threads}: {ms:.2} ms/step, {pictures:.0} pictures/s, {gflops:.1} GFLOP/s ({how}; median of {}, loss {loss:.4}; {})",
+        "step {} width={} batch={} n={} threads={threads}: {ms:.2} ms/step, {pictures:.0} \
+         pictures/s, {gflops:.1} GFLOP/s ({how}; median of {}, loss {loss:.4}; {})",
         args.network,
         args.width,
         args.batch,
@@ -156,9 +157,10 @@ fn show(
         device.describe()
     );
     let object = json!({
-        "bench": "step", "network": args.network.name(), "width": args.width, "batch": args.batch, "size": args.size,
-        "n": args.n, "dim": args.dim, "threads": threads, "steps": args.steps, "ms_per_step": ms,
-        "pictures_per_second": pictures, "gflops": gflops, "augmentation": how == "augmentation included", "device": device.describe(),
+        "bench": "step", "network": args.network.name(), "width": args.width,
+        "batch": args.batch, "size": args.size, "n": args.n, "dim": args.dim, "threads": threads,
+        "steps": args.steps, "ms_per_step": ms, "pictures_per_second": pictures, "gflops": gflops,
+        "augmentation": how == "augmentation included", "device": device.describe(),
         "version": anchorhood::train::VERSION,
     });
     args.common.show(&text, &object)
@@ -189,7 +191,8 @@ fn table(p: &Profile) -> String {
     text +=
         &format!("{:<28}{sum:>9.3}\n{:<28}{:>9.3}\n", "sum", "the whole step", p.step_milliseconds);
     text += &format!(
-        "best measured here: {:.0} TFLOP/s (a large matrix product), {:.0} GB/s (a large copy, read and written)",
+        "best measured here: {:.0} TFLOP/s (a large matrix product), {:.0} GB/s (a large copy, \
+         read and written)",
         p.most_flops / 1e12,
         p.most_bytes / 1e9
     );
@@ -198,8 +201,9 @@ fn table(p: &Profile) -> String {
 
 fn as_json(p: &Profile) -> serde_json::Value {
     let part = |p: &PartTime| json!({"part": p.name, "ms": p.milliseconds, "flops": p.flops, "bytes": p.bytes});
+    let parts: Vec<_> = p.parts.iter().map(part).collect();
     json!({
-        "bench": "profile", "parts": p.parts.iter().map(part).collect::<Vec<_>>(), "step_ms": p.step_milliseconds,
+        "bench": "profile", "parts": parts, "step_ms": p.step_milliseconds,
         "most_flops": p.most_flops, "most_bytes": p.most_bytes,
     })
 }

@@ -19,11 +19,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     match report.is_whole() {
         true => Ok(()),
-        false => Err(Failure::failed(format!(
-            "{}: this copy of {} is not whole",
-            report.place.display(),
-            report.set
-        ))),
+        false => {
+            Err(failed!("{}: this copy of {} is not whole", report.place.display(), report.set))
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub fn run(args: &FetchArgs) -> Result<(), Failure> {
     }
     if args.extra && !set.archives.iter().any(|a| a.optional) {
         let name = set.name;
-        return Err(Failure::usage(format!("--extra: {name} has no extra pictures")));
+        return Err(usage!("--extra: {name} has no extra pictures"));
     }
     let folder = args.to.join(set.folder);
     Disk.create_folders(&folder).map_err(failed(&folder))?;
@@ -34,7 +34,8 @@ pub fn run(args: &FetchArgs) -> Result<(), Failure> {
         false => format!("{}:{}", set.name, args.to.display()),
     };
     output::line(&format!(
-        "{} is in {}. Look at it with\n  anchorhood data check {spec}\nLearn from it with\n  anchorhood train {spec}",
+        "{} is in {}. Look at it with\n  anchorhood data check {spec}\nLearn from it with\n  \
+         anchorhood train {spec}",
         set.title,
         folder.display(),
     ))
@@ -110,10 +111,7 @@ fn expected_sum<'a>(args: &'a FetchArgs, archive: &'a Archive) -> &'a str {
 
 fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = SETS.iter().map(|set| set.name).collect();
-    Failure::usage(format!(
-        "there is no data set called `{name}` to fetch; give one of {}",
-        names.join(", ")
-    ))
+    usage!("there is no data set called `{name}` to fetch; give one of {}", names.join(", "))
 }
 
 /// What to do about a set that cannot be fetched.
@@ -121,9 +119,11 @@ fn by_hand(set: &SetFacts, to: &Path) -> String {
     let folder = to.join(set.folder);
     let folder = folder.display();
     format!(
-        "{} cannot be fetched without an account: sign up at {}, download ILSVRC2012_img_train.tar (unpack it, and each of the \
-         1,000 archives in it into {folder}/train/SYNSET), ILSVRC2012_img_val.tar (into {folder}/val) and \
-         ILSVRC2012_devkit_t12.tar.gz (into {folder}), then run `anchorhood data check imagenet:{folder}`",
+        "{} cannot be fetched without an account: sign up at {}, download \
+         ILSVRC2012_img_train.tar (unpack it, and each of the 1,000 archives in it into \
+         {folder}/train/SYNSET), ILSVRC2012_img_val.tar (into {folder}/val) and \
+         ILSVRC2012_devkit_t12.tar.gz (into {folder}), then run \
+         `anchorhood data check imagenet:{folder}`",
         set.title, set.page
     )
 }

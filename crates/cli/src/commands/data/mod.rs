@@ -11,12 +11,7 @@ use clap::{Parser, Subcommand};
 use crate::terminal::failure::Failure;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood data fetch cifar10               download CIFAR-10 into data
-  anchorhood data check cub200                is the copy in data whole?
-  anchorhood data pack ~/pictures -o mine.pack --size 64
-  anchorhood train mine.pack                  learn from the packed pictures")]
+#[command(after_help = help!("data"))]
 pub struct DataArgs {
     #[command(subcommand)]
     pub what: Data,
@@ -33,15 +28,7 @@ pub enum Data {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood data fetch svhn                      into data/svhn
-  anchorhood data fetch svhn --extra              its 531,131 extra pictures too
-  anchorhood data fetch dogs --to /mnt/sets       somewhere else
-  anchorhood data fetch cub200 --mirror https://example.org/cub
-
-A download that broke off goes on where it was when the command is given again. A file takes its name when its checksum is
-right, and not before. ImageNet needs an account of your own: `data fetch imagenet` says what to put where.")]
+#[command(after_help = help!("data-fetch"))]
 pub struct FetchArgs {
     /// cifar10, cifar100, svhn, cub200, dogs; imagenet for instructions.
     pub name: String,
@@ -67,13 +54,7 @@ pub struct FetchArgs {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood data check data/CUB_200_2011
-  anchorhood data check imagenet:/mnt/imagenet --json
-  anchorhood data check mine.pack
-
-Every picture is decoded. The exit code is 1 when something is missing or broken.")]
+#[command(after_help = help!("data-check"))]
 pub struct CheckArgs {
     /// A folder, a CIFAR archive, a packed set, or the name of a data set as for `train`.
     pub data: String,
@@ -86,14 +67,7 @@ pub struct CheckArgs {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood data pack ~/pictures -o mine.pack --size 64
-  anchorhood data pack imagenet -o imagenet.pack      at 224×224, some 193 GB
-  anchorhood train mine.pack
-
-A pack holds the pictures, labels and names of the set, resized, as bytes: opening it maps the file, and an epoch reads it at
-the speed of memory. It gives the same pictures, parts and order as the set it was made from.")]
+#[command(after_help = help!("data-pack"))]
 pub struct PackArgs {
     /// A folder, or the name of a data set as for `train`.
     pub data: String,

@@ -23,7 +23,9 @@ pub fn run(args: &PackArgs) -> Result<(), Failure> {
     }
     if packed.cut > 0 {
         eprintln!(
-            "note: a pack holds squares alone. Training on {} itself cuts crops from all of a picture, of {} pictures here from more than the square; training on the pack does as with --crops square",
+            "note: a pack holds squares alone. Training on {} itself cuts crops from all of a \
+             picture, of {} pictures here from more than the square; training on the pack does as \
+             with --crops square",
             args.data,
             grouped(packed.cut)
         );
@@ -31,8 +33,9 @@ pub fn run(args: &PackArgs) -> Result<(), Failure> {
     let seconds = clock.elapsed().as_secs_f64();
     if args.json {
         let object = json!({
-            "file": args.output, "data": packed.name, "pictures": packed.pictures, "size": packed.size,
-            "bytes": packed.bytes, "skipped": packed.skipped.len(), "cut": packed.cut, "unchanged": packed.unchanged, "seconds": seconds,
+            "file": args.output, "data": packed.name, "pictures": packed.pictures,
+            "size": packed.size, "bytes": packed.bytes, "skipped": packed.skipped.len(),
+            "cut": packed.cut, "unchanged": packed.unchanged, "seconds": seconds,
         });
         return output::line(&object.to_string());
     }

@@ -27,7 +27,8 @@ pub struct LayerArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub layer: Vec<String>,
     /// Repeat with so many seeds, and give mean ± standard deviation.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// Epochs of a linear classifier.
     #[arg(long, value_name = "N", default_value_t = LinearOptions::default().epochs)]
@@ -49,16 +50,12 @@ impl LayerArgs {
 }
 
 fn as_json(figures: &LayerFigures) -> Value {
-    let spread = |values: &[f64]| {
-        let object = |s: Spread| json!({"mean": s.mean, "std": s.std, "n": s.n});
-        Spread::of(values).map_or(Value::Null, object)
-    };
     json!({
         "layer": figures.layer,
         "values": figures.values,
         "pictures": figures.pictures,
-        "top1": spread(&figures.top1),
-        "top5": spread(&figures.top5),
+        "top1": Spread::of(&figures.top1),
+        "top5": Spread::of(&figures.top5),
         "top1_of_each_seed": figures.top1,
         "seconds": figures.seconds,
     })
@@ -95,10 +92,10 @@ pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
     let data = run_data::open(config, args.data.as_deref())?;
     let (height, width) = (data.train.pictures.height(), data.train.pictures.width());
     if height != width {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "{}: its pictures are {height}×{width}, and networks take squares; give --size",
             data.name
-        )));
+        ));
     }
     let graph = subject.graph(height)?;
     labelled_for(subject, &data)?; // found out before a device is asked for
@@ -172,10 +169,10 @@ fn chosen(
     let known = || graph.taps().iter().map(|(name, _)| name.as_str());
     let find = |name: &String| match graph.find(name) {
         Ok(id) => Ok((name.clone(), id)),
-        Err(_) => Err(Failure::usage(format!(
+        Err(_) => Err(usage!(
             "--layer {name}: there is no such layer; there is {}, and `all`",
             known().collect::<Vec<_>>().join(", ")
-        ))),
+        )),
     };
     match &args.layers.layer[..] {
         [] if args.layers.linear => Ok(vec![find(&"conv5".into())?]),

@@ -37,9 +37,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     if args.data.is_some() && config.evaluation.features == FeatureSource::Memory {
         // Its own pictures may have moved; of others the memory knows nothing.
         let same = checkpoint.check_memory(&TrainingSet::of(&data), path);
-        same.map_err(|e| {
-            Failure::usage(format!("--features memory: {e}, or judge with --features recomputed"))
-        })?;
+        same.map_err(|e| usage!("--features memory: {e}, or judge with --features recomputed"))?;
     }
     let device = device::open(&config.machine)?;
     let found = judge(&device, checkpoint, path, config, &data)?;

@@ -5,9 +5,7 @@ use anchorhood::data::{Dataset, Pictures};
 use anchorhood::engine::Device;
 use anchorhood::evaluate::Rows;
 use anchorhood::search::Model;
-use anchorhood::train::{
-    Accuracy, EvaluationConfig, FeatureSource, Labelled, RunConfig, TrainError,
-};
+use anchorhood::train::{Accuracy, EvaluationConfig, FeatureSource, Labelled, TrainError};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
@@ -23,10 +21,10 @@ use crate::terminal::output;
 pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     refuse_what_needs_layers(args)?;
     let Some(set) = &args.data else {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "{}: say which pictures to judge on with --data, for example --data cifar10",
             args.run
-        )));
+        ));
     };
     let model = load_model(&args.runs, &args.run)?;
     let mut config = encoder::paper_settings(set);
@@ -34,15 +32,17 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     encoder::overlay(args, &mut config)?;
     let data = run_data::open(&config, Some(set))?;
     let device = device::open(&config.machine)?;
-    let judged = judge(&device, &model, &config, &data)?;
+    let (how, none) = (&config.evaluation, || TrainError::NoLabels { data: data.name.clone() });
+    let raw_pixels = Labelled::of(&data, how, &device).ok_or_else(none)?.raw_pixels()?;
+    let (own, values) = vote(&device, &model, how, &data)?.ok_or_else(none)?;
     if args.json {
         let object = json!({
             "subject": model.path().display().to_string(),
             "fingerprint": model.fingerprint(),
             "data": data.name,
-            "raw_pixels": judged.raw_pixels,
-            "model": judged.model,
-            "values": judged.values,
+            "raw_pixels": raw_pixels,
+            "model": own,
+            "values": values,
             "training_pictures": data.train.pictures.len(),
             "seed": config.seed,
             "device": device.describe(),
@@ -51,9 +51,9 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         return output::line(&object.to_string());
     }
     let place = model.path().display();
-    output::line(&format!("{place}: vectors of {}; judged on {}", judged.values, data.name))?;
-    output::line(&format!("raw pixels  {}", draw::accuracy(&judged.raw_pixels)))?;
-    output::line(&format!("this model  {}", draw::accuracy(&judged.model)))
+    output::line(&format!("{place}: vectors of {values}; judged on {}", data.name))?;
+    output::line(&format!("raw pixels  {}", draw::accuracy(&raw_pixels)))?;
+    output::line(&format!("this model  {}", draw::accuracy(&own)))
 }
 
 fn refuse_what_needs_layers(args: &EvaluateArgs) -> Result<(), Failure> {
@@ -68,32 +68,12 @@ fn refuse_what_needs_layers(args: &EvaluateArgs) -> Result<(), Failure> {
         ("--features", args.features == Some(FeatureSource::Memory)),
     ];
     match given.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Failure::usage(format!(
-            "{flag}: a model without a run has its own network and pixels, and is judged by its vectors; leave {flag} out"
-        ))),
+        Some((flag, _)) => Err(usage!(
+            "{flag}: a model without a run has its own network and pixels, and is judged by its \
+             vectors; leave {flag} out"
+        )),
         None => Ok(()),
     }
-}
-
-/// How the votes went: of raw pixels, and of the model's vectors.
-struct Judged {
-    raw_pixels: Accuracy,
-    model: Accuracy,
-    /// Length of a vector.
-    values: usize,
-}
-
-fn judge(
-    device: &Device,
-    model: &Model,
-    config: &RunConfig,
-    data: &Dataset,
-) -> Result<Judged, Failure> {
-    let none = || TrainError::NoLabels { data: data.name.clone() };
-    let how = &config.evaluation;
-    let raw_pixels = Labelled::of(data, how, device).ok_or_else(none)?.raw_pixels()?;
-    let (model, values) = vote(device, model, how, data)?.ok_or_else(none)?;
-    Ok(Judged { raw_pixels, model, values })
 }
 
 /// How good a model's vectors are, of pictures that it is given in its own size, and how long they

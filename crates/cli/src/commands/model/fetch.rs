@@ -40,7 +40,8 @@ pub fn run(args: &FetchArgs) -> Result<(), Failure> {
     download.run()?;
     let name = wanted.name;
     output::line(&format!(
-        "{name} is in {}. See what it is with\n  anchorhood model show {name}\nFine-tune it with\n  anchorhood train ~/pictures --from {name}",
+        "{name} is in {}. See what it is with\n  anchorhood model show {name}\nFine-tune it \
+         with\n  anchorhood train ~/pictures --from {name}",
         to.display()
     ))
 }
@@ -71,17 +72,18 @@ fn by_address(args: &FetchArgs) -> Result<Wanted<'_>, Failure> {
         ));
     }
     let sum = args.sha256.as_deref().ok_or_else(|| {
-        Failure::usage(format!(
-            "{address}: give the checksum that its bytes must have, --sha256 SUM; nobody could tell a broken or a swapped file otherwise"
-        ))
+        usage!(
+            "{address}: give the checksum that its bytes must have, --sha256 SUM; nobody could \
+             tell a broken or a swapped file otherwise"
+        )
     })?;
     let path = address.split(['?', '#']).next().unwrap_or_default();
     let file = path.rsplit('/').next().unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
     if file.starts_with('.') || !file.contains('.') || !file.chars().all(plain) {
-        return Err(Failure::usage(format!(
+        return Err(usage!(
             "{address}: does not end in the name of a file, such as model.safetensors"
-        )));
+        ));
     }
     let (url, sum) = (address.clone(), Checksum::Sha256(sum));
     Ok(Wanted { name: file, url, file: file.into(), sum, megabytes: 0 })
@@ -89,8 +91,9 @@ fn by_address(args: &FetchArgs) -> Result<Wanted<'_>, Failure> {
 
 fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = KNOWN_MODELS.iter().map(|known| known.name).collect();
-    Failure::usage(format!(
-        "there is no model called `{name}` to fetch; give one of {}, or an address that begins with https://",
+    usage!(
+        "there is no model called `{name}` to fetch; give one of {}, or an address that begins \
+         with https://",
         names.join(", ")
-    ))
+    )
 }

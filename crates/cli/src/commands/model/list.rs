@@ -26,7 +26,8 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
     rows.extend(KNOWN_MODELS.iter().map(|known| row(known, &folder)));
     output::line(&aligned(&rows))?;
     output::line(&format!(
-        "\n`base` is inside this program. BSD-3-Clause is the licence of torchvision's code. Its weights were learnt from ImageNet-1k, with labels: the terms of those pictures\n\
+        "\n`base` is inside this program. BSD-3-Clause is the licence of torchvision's code. Its \
+         weights were learnt from ImageNet-1k, with labels: the terms of those pictures\n\
          may matter for what you do with them. They are published at {};\n\
          `anchorhood model fetch NAME` keeps one in {}.",
         KnownModel::FOLDER,

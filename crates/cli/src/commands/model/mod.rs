@@ -12,12 +12,7 @@ use clap::{Parser, Subcommand};
 use crate::terminal::failure::Failure;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood model list
-  anchorhood model fetch torchvision-resnet18
-  anchorhood model show torchvision-resnet18
-  anchorhood train ~/pictures --from torchvision-resnet18")]
+#[command(after_help = help!("model"))]
 pub struct ModelCommandArgs {
     #[command(subcommand)]
     pub what: ModelCommand,
@@ -41,13 +36,7 @@ pub struct ListArgs {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "\
-Examples:
-  anchorhood model fetch torchvision-resnet50-v2
-  anchorhood model fetch https://example.org/mine.safetensors --sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
-
-A download that broke off goes on where it was when the command is given again. A file takes its name when its checksum is right,
-and not before. Models are kept under ANCHORHOOD_CACHE, else in the user's cache folder.")]
+#[command(after_help = help!("model-fetch"))]
 pub struct FetchArgs {
     /// A name of `model list`, or the address of a file.
     pub model: String,

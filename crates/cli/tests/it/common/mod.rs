@@ -11,43 +11,8 @@ use anchorhood::report::read_metrics;
 use anchorhood::train::{Checkpoint, Event, RunConfig, RunDir};
 
 /// Settings that make a run take a moment: few small pictures, a narrow network, an epoch a round.
-pub const TINY: &str = "--method and --shapes-train 48 --shapes-test 16 --size 16 --width 2 \
-    --features 8 --batch 16 --rounds 1 --epochs 1 --threads 1";
-
-/// The words of a command line: a text, split where there is space, or a list.
-pub trait Words {
-    fn words(&self) -> Vec<String>;
-}
-
-impl Words for str {
-    fn words(&self) -> Vec<String> {
-        self.split_whitespace().map(String::from).collect()
-    }
-}
-
-impl Words for String {
-    fn words(&self) -> Vec<String> {
-        self.as_str().words()
-    }
-}
-
-impl<S: AsRef<str>> Words for [S] {
-    fn words(&self) -> Vec<String> {
-        self.iter().map(|word| word.as_ref().into()).collect()
-    }
-}
-
-impl<S: AsRef<str>> Words for Vec<S> {
-    fn words(&self) -> Vec<String> {
-        self.as_slice().words()
-    }
-}
-
-impl<S: AsRef<str>, const N: usize> Words for [S; N] {
-    fn words(&self) -> Vec<String> {
-        self.as_slice().words()
-    }
-}
+const TINY: &str = "--method and --shapes-train 48 --shapes-test 16 --size 16 --width 2 \
+    --batch 16 --rounds 1 --threads 1";
 
 /// Waits until it is so, for two minutes: other tests take their time too.
 #[track_caller]
@@ -102,10 +67,10 @@ impl Sandbox {
         fs::write(path, bytes).unwrap();
     }
 
-    /// The program, not started yet, in this folder.
-    pub fn command(&self, words: &(impl Words + ?Sized)) -> Command {
+    /// The program with these words, divided by spaces; not started yet, in this folder.
+    pub fn command(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anchorhood"));
-        command.args(words.words()).current_dir(self.0.path());
+        command.args(words.split_whitespace()).current_dir(self.0.path());
         command
             .env("ANCHORHOOD_CACHE", self.path("cache"))
             .env("XDG_DATA_HOME", self.path("user-data"))
@@ -116,29 +81,29 @@ impl Sandbox {
     }
 
     /// Runs the program to its end.
-    pub fn run(&self, words: &(impl Words + ?Sized)) -> Ran {
-        Ran::from(self.command(words).output().expect("the program starts"))
+    pub fn run(&self, words: &str) -> Ran {
+        Ran::of(&mut self.command(words))
     }
 
     /// Runs it, which must end well, and gives its standard output.
     #[track_caller]
-    pub fn said(&self, words: &(impl Words + ?Sized)) -> String {
+    pub fn said(&self, words: &str) -> String {
         self.run(words).succeeded().stdout
     }
 
     /// The same, each line of which is JSON.
     #[track_caller]
-    pub fn json(&self, words: &(impl Words + ?Sized)) -> Vec<serde_json::Value> {
+    pub fn json(&self, words: &str) -> Vec<serde_json::Value> {
         self.run(words).succeeded().json()
     }
 
     /// `train` with tiny settings and more.
-    pub fn train(&self, more: &(impl Words + ?Sized)) -> Ran {
+    pub fn train(&self, more: &str) -> Ran {
         self.run(&train_args(more))
     }
 
     /// The same, left running.
-    pub fn start(&self, more: &(impl Words + ?Sized)) -> Child {
+    pub fn start(&self, more: &str) -> Child {
         let mut command = self.command(&train_args(more));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().expect("the program starts")
@@ -173,18 +138,20 @@ impl Sandbox {
     }
 }
 
-/// `train` with tiny settings and more. A tiny one that is given again would be an error, so it is
-/// left out, and so is one that cannot go with what is given.
-pub fn train_args(more: &(impl Words + ?Sized)) -> Vec<String> {
-    let (more, tiny) = (more.words(), TINY.words());
-    let given = |flag: &str| more.iter().any(|word| word == flag);
-    let kept = |pair: &&[String]| match &*pair[0] {
-        "--features" if given("--method") => false,
-        "--epochs" if given("--minutes") => false,
-        flag => !given(flag),
-    };
-    let tiny: Vec<String> = tiny.chunks(2).filter(kept).flatten().cloned().collect();
-    [vec!["train".into()], more, tiny].concat()
+/// `train` with tiny settings and more, but for those that cannot go with what is given.
+pub fn train_args(more: &str) -> String {
+    let given = |flag: &str| more.split_whitespace().any(|word| word == flag);
+    let features = if given("--method") { "" } else { "--features 8" };
+    let epochs = if given("--minutes") { "" } else { "--epochs 1" };
+    with_settings(&format!("train {more}"), &format!("{TINY} {features} {epochs}"))
+}
+
+/// A command line with those settings that it does not give itself: twice would be an error.
+pub fn with_settings(line: &str, settings: &str) -> String {
+    let settings: Vec<&str> = settings.split_whitespace().collect();
+    let given = |flag: &str| line.split_whitespace().any(|word| word == flag);
+    let open = settings.chunks(2).filter(|pair| !given(pair[0]));
+    open.fold(line.into(), |line, pair| format!("{line} {}", pair.join(" ")))
 }
 
 /// A sandbox with a tiny run called `a`. Runs of the same settings are trained once, and copied.
@@ -240,6 +207,11 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
+    /// What a program does until its end.
+    pub fn of(program: &mut Command) -> Ran {
+        Ran::from(program.output().expect("the program starts"))
+    }
+
     /// Its standard output, of which each line is JSON.
     #[track_caller]
     pub fn json(&self) -> Vec<serde_json::Value> {

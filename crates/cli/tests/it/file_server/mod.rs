@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Ran, Sandbox, Words};
+use crate::common::{Ran, Sandbox};
 
 /// How the server treats a request.
 #[derive(Clone, Copy, Debug)]
@@ -111,10 +111,10 @@ pub fn megabyte() -> Vec<u8> {
 }
 
 /// Runs the program without a proxy: the server is on this machine.
-pub fn run(sandbox: &Sandbox, words: &(impl Words + ?Sized)) -> Ran {
+pub fn run(sandbox: &Sandbox, words: &str) -> Ran {
     let mut command = sandbox.command(words);
     for name in ["http_proxy", "https_proxy", "all_proxy"] {
         command.env_remove(name).env_remove(name.to_uppercase());
     }
-    Ran::from(command.output().expect("the program starts"))
+    Ran::of(&mut command)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anchorhood::train::Checkpoint;
 use anchorhood_testing::mpirun;
 
-use crate::common::{Ran, Sandbox, Words, signal, train_args, trained, wait_for};
+use crate::common::{Ran, Sandbox, signal, train_args, trained, wait_for};
 use crate::ranks::{AS_ONE, as_one_trains, started};
 
 /// Enough to be killed in their midst.
@@ -32,14 +32,11 @@ fn follower(launcher: &Child) -> u32 {
     found.and_then(|id| id.trim().parse().ok()).expect("a process of rank 1")
 }
 
-/// The same, by any launcher.
-fn long_run_by(
-    sandbox: &Sandbox,
-    name: &str,
-    launched: impl Fn(&[String]) -> Option<Command>,
-) -> Option<Child> {
+/// Long enough to be interrupted, on two processes, begun and with a first checkpoint; nothing
+/// where the launcher is missing.
+fn long_run(sandbox: &Sandbox, name: &str, launched: Launcher) -> Option<Child> {
     let long = format!("--name {name} --epochs {EPOCHS} --evaluate-every {EPOCHS}");
-    let mut command = launched(&train_args(&long))?;
+    let mut command = launched(sandbox, &train_args(&long))?;
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut running = command.spawn().unwrap();
     let last = sandbox.checkpoint(name, "last");
@@ -66,14 +63,37 @@ fn goes_on(sandbox: &Sandbox, name: &str) {
     let last = sandbox.checkpoint(name, "last");
     let saved = Checkpoint::load(&last).unwrap().standing.position;
     assert!(saved.round < 2, "{saved:?}");
-    sandbox.run(&["train", "--resume", name]).succeeded();
+    sandbox.run(&format!("train --resume {name}")).succeeded();
     let ended = Checkpoint::load(&last).unwrap();
     assert_eq!(ended.standing.position.round, 2);
     assert_eq!(sandbox.losses(name).len(), 2 * EPOCHS);
 }
 
-/// `anchorhood` with these arguments as so many processes; nothing where there is no `mpirun`.
-fn launched(sandbox: &Sandbox, ranks: usize, args: &[String]) -> Option<Command> {
+/// A signal to the launcher, or to one of its processes, ends all within seconds: interrupted, all
+/// save together, and it is said once. The run goes on from its last checkpoint.
+fn end_together(
+    sandbox: &Sandbox,
+    launched: Launcher,
+    to_launcher: bool,
+    name: &str,
+) -> Option<Ran> {
+    let run = format!("{name}-{to_launcher}");
+    let running = long_run(sandbox, &run, launched)?;
+    signal(if to_launcher { running.id() } else { follower(&running) }, name);
+    let ended = ends(running);
+    if name == "INT" {
+        assert_eq!(ended.stderr.matches("stopped at").count(), 1, "{ended:?}");
+        assert!(!ended.stderr.contains("error: "), "{ended:?}");
+    }
+    goes_on(sandbox, &run);
+    Some(ended)
+}
+
+/// `anchorhood` with these arguments as two processes; nothing where that cannot be.
+type Launcher = fn(&Sandbox, &str) -> Option<Command>;
+
+/// The same as so many processes of `mpirun`.
+fn launched(sandbox: &Sandbox, ranks: usize, args: &str) -> Option<Command> {
     let mut mpirun = mpirun(ranks)?;
     let program = sandbox.command(args);
     mpirun.arg(program.get_program()).args(program.get_args());
@@ -83,8 +103,7 @@ fn launched(sandbox: &Sandbox, ranks: usize, args: &[String]) -> Option<Command>
 }
 
 fn train(sandbox: &Sandbox, ranks: usize, more: &str) -> Option<Ran> {
-    let mut command = launched(sandbox, ranks, &train_args(more))?;
-    Some(Ran::from(command.output().unwrap()))
+    launched(sandbox, ranks, &train_args(more)).map(|mut command| Ran::of(&mut command))
 }
 
 /// The same run as one process's, but for the order of sums; it goes on with one, and the reverse.
@@ -100,9 +119,8 @@ fn two_processes_train_what_one_trains() {
     for (before, after) in [("two", 1), ("a", 2)] {
         let last = sandbox.checkpoint(before, "last");
         std::fs::copy(sandbox.checkpoint(before, "round-0"), &last).unwrap();
-        let resume = ["train", "--resume", before].words();
-        let mut command = launched(&sandbox, after, &resume).unwrap();
-        Ran::from(command.output().unwrap()).succeeded();
+        let resume = format!("train --resume {before}");
+        Ran::of(&mut launched(&sandbox, after, &resume).unwrap()).succeeded();
         let ended = Checkpoint::load(&last).unwrap();
         assert_eq!(ended.standing.position.round, 2);
         assert_eq!(ended.memory().map(|(rows, dim)| rows.len() / dim), Some(48));
@@ -119,47 +137,20 @@ fn what_is_wrong_is_said_once() {
     };
     ran.failed(2, "a batch of 16 pictures; --batch 15 would do");
     assert!(!sandbox.path("runs/uneven").exists());
-    let several = launched(&sandbox, 2, &"neighbours . a.png".words()).unwrap().output().unwrap();
-    Ran::from(several).failed(2, "work for one process");
+    let mut several = launched(&sandbox, 2, "neighbours . a.png").unwrap();
+    Ran::of(&mut several).failed(2, "work for one process");
 }
 
-/// Long enough to be interrupted, on two processes, begun and with a first checkpoint; nothing
-/// where there is no `mpirun`.
-fn long_run(sandbox: &Sandbox, name: &str) -> Option<Child> {
-    long_run_by(sandbox, name, |args| launched(sandbox, 2, args))
-}
-
-/// A process that is killed ends all within seconds, and the run goes on from its last checkpoint.
+/// Ctrl-C at the launcher, a signal to any one process, and one that is killed.
 #[test]
 #[ignore = "long: needs mpirun"]
-fn a_killed_process_stops_all_and_the_run_goes_on() {
+fn processes_of_mpirun_end_together() {
     let sandbox = Sandbox::new();
-    let Some(running) = long_run(&sandbox, "long") else {
-        return;
-    };
-    signal(follower(&running), "KILL");
-    ends(running);
-    goes_on(&sandbox, "long");
-}
-
-/// Ctrl-C at the launcher, or a signal to any one process: all save together, and it is said once.
-#[test]
-#[ignore = "long: needs mpirun"]
-fn an_interrupted_run_is_saved_by_all() {
-    let sandbox = Sandbox::new();
-    for name in ["launcher", "process"] {
-        let Some(running) = long_run(&sandbox, name) else {
+    let mpirun: Launcher = |sandbox, args| launched(sandbox, 2, args);
+    for (to_launcher, signal) in [(true, "INT"), (false, "INT"), (false, "KILL")] {
+        if end_together(&sandbox, mpirun, to_launcher, signal).is_none() {
             return;
-        };
-        let whom = match name {
-            "launcher" => running.id(),
-            _ => follower(&running),
-        };
-        signal(whom, "INT");
-        let ended = ends(running);
-        assert_eq!(ended.stderr.matches("stopped at").count(), 1, "{ended:?}");
-        assert!(!ended.stderr.contains("error: "), "{ended:?}");
-        goes_on(&sandbox, name);
+        }
     }
 }
 
@@ -225,15 +216,9 @@ fn minutes_are_those_of_all_processes() {
 #[ignore = "long: a campaign of kills"]
 fn processes_that_the_program_started_end_together() {
     let sandbox = Sandbox::new();
-    let long = |name| long_run_by(&sandbox, name, |args| Some(started(&sandbox, args))).unwrap();
-    let running = long("interrupted");
-    signal(running.id(), "INT");
-    let ended = ends(running);
+    let own: Launcher = |sandbox, args| Some(started(sandbox, args));
+    let ended = end_together(&sandbox, own, true, "INT").unwrap();
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    assert_eq!(ended.stderr.matches("stopped at").count(), 1, "{ended:?}");
-    goes_on(&sandbox, "interrupted");
-    let running = long("killed");
-    signal(follower(&running), "KILL");
-    ends(running).failed(128 + 9, "rank 1 is gone");
-    goes_on(&sandbox, "killed");
+    let ended = end_together(&sandbox, own, false, "KILL").unwrap();
+    ended.failed(128 + 9, "rank 1 is gone");
 }

@@ -36,9 +36,7 @@ impl Models {
     }
 
     fn run(&self, words: &str) -> Ran {
-        let mut command = self.sandbox.command(words);
-        command.env("ANCHORHOOD_ONNXRUNTIME", &self.runtime);
-        Ran::from(command.output().expect("the program starts"))
+        Ran::of(self.sandbox.command(words).env("ANCHORHOOD_ONNXRUNTIME", &self.runtime))
     }
 
     fn vectors(&self, model: &str, more: &str) -> Vec<Vec<f64>> {

@@ -15,37 +15,22 @@ fn embedded(sandbox: &Sandbox) {
     sandbox.run("embed --model a pictures -o v.jsonl --device cpu").succeeded();
 }
 
-fn exported_agrees(more: &str) {
-    let sandbox = trained(more);
-    embedded(&sandbox);
-    sandbox.run("export a --onnx m.onnx").succeeded();
-    onnx_agrees(&sandbox);
-}
-
 /// ONNX Runtime makes our vectors of `pictures` with the model that was exported.
 fn onnx_agrees(sandbox: &Sandbox) {
     let paths = ["m.onnx", "pictures", "v.jsonl"].map(|n| sandbox.path(n));
-    let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();
     clients::python("onnx_agrees.py", &["onnx", "onnxruntime", "numpy", "PIL"], &paths);
 }
 
+/// A ResNet, an AlexNet, and colours in CIE Lab: channels apart and side by side again.
 #[test]
 #[ignore = "long: needs ONNX Runtime"]
-fn onnxruntime_runs_a_resnet() {
-    exported_agrees("");
-}
-
-#[test]
-#[ignore = "long: needs ONNX Runtime"]
-fn onnxruntime_runs_an_alexnet() {
-    exported_agrees("--network alexnet");
-}
-
-/// Colours in CIE Lab, channels apart and side by side again.
-#[test]
-#[ignore = "long: needs ONNX Runtime"]
-fn onnxruntime_runs_two_halves() {
-    exported_agrees("--colours split");
+fn onnxruntime_runs_every_network() {
+    for more in ["", "--network alexnet", "--colours split"] {
+        let sandbox = trained(more);
+        embedded(&sandbox);
+        sandbox.run("export a --onnx m.onnx").succeeded();
+        onnx_agrees(&sandbox);
+    }
 }
 
 /// The layer that the method judges, below its heads.
@@ -67,7 +52,6 @@ fn torchvision_and_timm_load_the_weights() {
     let ran = sandbox.run("export a --safetensors w.safetensors --timm timm").succeeded();
     ran.prints("model.maxpool = torch.nn.Identity()");
     let paths = ["w.safetensors", "pictures", "v.jsonl", "timm"].map(|n| sandbox.path(n));
-    let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();
     let modules = ["torch", "torchvision", "safetensors", "numpy", "PIL"];
     clients::python("torchvision_agrees.py", &modules, &paths);
 }
@@ -77,7 +61,6 @@ fn torchvision_and_timm_load_the_weights() {
 fn every_format_holds_the_same() {
     let sandbox = every_format();
     let paths = ["v.parquet", "v.npy", "v.csv", "v.jsonl"].map(|n| sandbox.path(n));
-    let paths: Vec<&Path> = paths.iter().map(|p| p.as_path()).collect();
     clients::python("tables.py", &["pyarrow", "duckdb", "numpy"], &paths);
 }
 

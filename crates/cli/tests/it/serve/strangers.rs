@@ -24,7 +24,27 @@ fn uploads_that_are_refused_leave_the_server_as_it_was() {
     let stranger = served.agent.get(format!("{}/api/run", served.address));
     let (code, _) = read(stranger.header("Host", "evil.example").call());
     assert_eq!(code, 403, "a name that is not this machine's");
-    assert_eq!(served.upload(&png(&picture(3))).0, 200, "the server is still there");
+
+    // The bytes tell what they are, whatever is said of them; a form is no picture.
+    let post = |kind: &str| {
+        let sent = served.agent.post(format!("{}/api/search", served.address));
+        let (code, body) = read(sent.header("Content-Type", kind).send(png(&picture(2))));
+        (code, String::from_utf8(body).unwrap())
+    };
+    assert_eq!(post("text/html").0, 200);
+    let (code, said) = post("multipart/form-data; boundary=x");
+    assert!(code == 415 && said.contains("--data-binary"), "{said}");
+    // A length that nobody means.
+    let head = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+    let nonsense = served.raw(format!("{head}Content-Length: -5\r\n\r\n").as_bytes());
+    assert!(nonsense.contains(" 400 "), "{nonsense}");
+    // Slow ones wait by themselves, and keep nobody from being served.
+    let begun = format!("{head}Content-Length: 1000\r\n\r\nabc");
+    let slow: Vec<_> = (0..40).map(|_| served.connection()).collect();
+    slow.iter().for_each(|mut stream| stream.write_all(begun.as_bytes()).unwrap());
+    assert_eq!(served.upload(&png(&picture(3))).0, 200);
+    drop(slow);
+    assert_eq!(served.upload(&png(&picture(4))).0, 200);
 }
 
 /// Paths as they are written, which clients would tidy up; in every place where one could be put.
@@ -118,43 +138,13 @@ fn questions_that_make_no_sense() {
     assert_eq!(read(delete.call()).0, 405);
 }
 
-#[test]
-fn uploads_that_are_none() {
-    let sandbox = indexed("");
-    let served = Served::start(&sandbox, &["p.index", "--largest-upload", "1"]);
-    let post = |kind: &str, bytes: &[u8]| {
-        let sent = served.agent.post(format!("{}/api/search", served.address));
-        let (code, body) = read(sent.header("Content-Type", kind).send(bytes));
-        (code, String::from_utf8(body).unwrap())
-    };
-    // The bytes tell what they are, whatever is said of them; a form is no picture.
-    assert_eq!(post("text/html", &png(&picture(2))).0, 200);
-    let (code, said) = post("multipart/form-data; boundary=x", &png(&picture(2)));
-    assert!(code == 415 && said.contains("--data-binary"), "{said}");
-    // A length that nobody means.
-    let head = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
-    let nonsense = served.raw(format!("{head}Content-Length: -5\r\n\r\n").as_bytes());
-    assert!(nonsense.contains(" 400 "), "{nonsense}");
-    // Slow ones wait by themselves, and keep nobody from being served.
-    let slow: Vec<_> = (0..40)
-        .map(|_| {
-            let mut slow = served.connection();
-            let begun = format!("{head}Content-Length: 1000\r\n\r\nabc");
-            slow.write_all(begun.as_bytes()).unwrap();
-            slow
-        })
-        .collect();
-    assert_eq!(served.upload(&png(&picture(3))).0, 200);
-    drop(slow);
-    assert_eq!(served.upload(&png(&picture(4))).0, 200);
-}
-
-/// Neither shown to other users by the system nor written into a log by the program.
+/// Neither shown to other users by the system nor written into a log by the program; its cookie is
+/// sent by https alone, where that was asked for.
 #[test]
 fn a_token_can_be_kept_out_of_sight() {
     let sandbox = trained("");
     sandbox.write("word", "\n open-sesame-open\n");
-    let by_file = ["a", "--token-file", "word"];
+    let by_file = ["a", "--token-file", "word", "--https"];
     let with = [("ANCHORHOOD_TOKEN", "a-word-that-is-hidden")];
     for (args, variables, word) in [
         (&by_file[..], &[][..], "open-sesame-open"),
@@ -166,35 +156,20 @@ fn a_token_can_be_kept_out_of_sight() {
         assert!(!served.line.contains("token"), "{}", served.line);
         assert_eq!(served.get("/").0, 401);
         assert_eq!(served.get(&format!("/api/run?token={}", word.to_uppercase())).0, 401);
-        assert_eq!(served.get(&format!("/api/run?token={word}")).0, 200);
+        let page = served.agent.get(format!("{}/?token={word}", served.address)).call().unwrap();
+        let cookie = page.headers()["set-cookie"].to_str().unwrap();
+        assert_eq!(cookie.contains("; Secure"), args.contains(&"--https"), "{cookie}");
     }
 }
 
-/// Where other machines can reach it and no token is given, one of 128 bits is drawn and printed.
+/// Where other machines can reach it and no token is given, one is drawn and printed.
 #[test]
 fn an_open_address_draws_a_token() {
     let sandbox = indexed("");
-    let drawn = || {
-        let mut served = Served::start(&sandbox, &["p.index", "--host", "0.0.0.0"]);
-        served.address = served.address.replace("0.0.0.0", "127.0.0.1");
-        let word = served.line.trim().split("/?token=").nth(1).unwrap().to_string();
-        assert_eq!(served.get("/api/pictures").0, 401);
-        assert_eq!(served.get(&format!("/api/pictures?token={word}")).0, 200);
-        word
-    };
-    let [a, b] = [drawn(), drawn()];
-    assert!(a.len() == 32 && a.chars().all(|c| c.is_ascii_hexdigit()) && a != b, "{a} {b}");
-}
-
-#[test]
-fn a_page_that_is_reached_by_https_has_a_cookie_for_https_alone() {
-    let sandbox = indexed("");
-    for https in [false, true] {
-        let given = ["p.index", "--token", "open-sesame-open", "--https"];
-        let served = Served::start(&sandbox, &given[..if https { 4 } else { 3 }]);
-        let page = served.agent.get(format!("{}/?token=open-sesame-open", served.address));
-        let answer = page.call().unwrap();
-        let cookie = answer.headers()["set-cookie"].to_str().unwrap();
-        assert_eq!(cookie.contains("; Secure"), https, "{cookie}");
-    }
+    let mut served = Served::start(&sandbox, &["p.index", "--host", "0.0.0.0"]);
+    served.address = served.address.replace("0.0.0.0", "127.0.0.1");
+    let word = served.line.trim().split("/?token=").nth(1).unwrap();
+    assert_eq!(word.len(), 32);
+    assert_eq!(served.get("/api/pictures").0, 401);
+    assert_eq!(served.get(&format!("/api/pictures?token={word}")).0, 200);
 }
