@@ -138,17 +138,15 @@ impl Part {
     ) -> Result<Part> {
         let part = together.part_of(rank, n);
         let here = rank == together.rank();
-        let mut rows = match here {
-            true => own.to_vec(),
-            false => vec![0.0; part.len() * dim],
-        };
-        let mut lists = match here {
-            true => own_lists.clone(),
-            false => Lists {
+        let mut rows = if here { own.to_vec() } else { vec![0.0; part.len() * dim] };
+        let mut lists = if here {
+            own_lists.clone()
+        } else {
+            Lists {
                 centres: vec![],
                 starts: vec![0; own_lists.starts.len()],
                 members: vec![0; part.len()],
-            },
+            }
         };
         together.broadcast(&mut rows, rank)?;
         together.broadcast(&mut lists.starts, rank)?;
@@ -306,6 +304,11 @@ mod tests {
         rows
     }
 
+    fn both_ways(device: &Device, bank: &MemoryBank, k: usize, tau: f32) -> [Neighbourhoods; 2] {
+        [DiscoverBy::Exact, DiscoverBy::Approximate]
+            .map(|by| Neighbourhoods::discover(device, bank, by, k, tau, 0.5, &|_| {}).unwrap())
+    }
+
     #[test]
     fn evenly_spread_ones_are_shared_out() {
         assert_eq!(spread(10, 5, 0..10), [0, 2, 4, 6, 8]);
@@ -328,9 +331,7 @@ mod tests {
         let (n, dim, k, tau) = (9000, 24, 5, 0.1);
         let device = Device::cpu(2);
         let bank = MemoryBank::from_values(&device, &clustered(n, dim), dim).unwrap();
-        let exact = Neighbourhoods::discover(&device, &bank, k, tau, 0.5, &|_| {}).unwrap();
-        let by = Neighbourhoods::discover_approximately(&device, &bank, k, tau, 0.5, &|_| {});
-        let found = by.unwrap();
+        let [exact, found] = both_ways(&device, &bank, k, tau);
         assert_eq!((found.k(), found.len(), exact.recall()), (k, n, None));
         let same = |i: usize| {
             let truth = exact.neighbours_of(i).iter();
@@ -345,7 +346,8 @@ mod tests {
         let both = found.anchors().iter().zip(exact.anchors()).filter(|(a, b)| **a && **b);
         let anchors = both.count() as f64 / exact.anchor_count() as f64;
         println!(
-            "recall {share:.3}, told {told:.3}; entropies off by {worst:.3} at most; {anchors:.3} of the anchors"
+            "recall {share:.3}, told {told:.3}; entropies off by {worst:.3} at most; {anchors:.3} \
+             of the anchors"
         );
         assert!(anchors > 0.9, "{anchors}");
     }
@@ -355,9 +357,7 @@ mod tests {
         let (n, dim, k) = (300, 16, 3);
         let device = Device::cpu(1);
         let bank = MemoryBank::from_values(&device, &clustered(n, dim), dim).unwrap();
-        let exact = Neighbourhoods::discover(&device, &bank, k, 0.1, 0.5, &|_| {}).unwrap();
-        let by = Neighbourhoods::discover_approximately(&device, &bank, k, 0.1, 0.5, &|_| {});
-        let found = by.unwrap();
+        let [exact, found] = both_ways(&device, &bank, k, 0.1);
         assert_eq!(found.neighbours(), exact.neighbours());
         assert_eq!(found.recall(), Some(1.0));
     }

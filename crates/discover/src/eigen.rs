@@ -68,8 +68,8 @@ fn to_tridiagonal(matrix: &mut [f64], n: usize) -> Vec<Vec<f64>> {
     reflections
 }
 
-/// M ← H M H with H = I − 2vvᵀ, which is M − 2(vwᵀ + wvᵀ) with p = Mv and w = p − (v·p)v; as much of
-/// M as v is long, its end.
+/// M ← H M H with H = I − 2vvᵀ, which is M − 2(vwᵀ + wvᵀ) with p = Mv and w = p − (v·p)v; as much
+/// of M as v is long, its end.
 fn reflect_both_sides(matrix: &mut [f64], n: usize, v: &[f64]) {
     let (arch, start) = (Arch::new(), n - v.len());
     let matrix = &mut matrix[start * n..];

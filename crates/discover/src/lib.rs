@@ -7,21 +7,23 @@
 //! says (Eq. 6). [`neighbourhood_loss`] (Eq. 7) then draws an anchor towards its neighbourhood and
 //! every other picture towards itself.
 //!
-//! Of very many pictures [`Neighbourhoods::discover_approximately`] looks through a few [`Lists`]
-//! alone.
+//! Of very many pictures it looks through a few [`Lists`] alone ([`DiscoverBy`]).
 //!
 //! [`Whitening`] has all directions of features count alike. [`kmeans`] divides pictures into
 //! clusters instead, each picture in one.
 //!
 //! ```
-//! use anchorhood_discover::{Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss};
+//! use anchorhood_discover::{
+//!     Curriculum, DiscoverBy, MemoryBank, Neighbourhoods, neighbourhood_loss,
+//! };
 //! use anchorhood_engine::{Device, Loss};
 //!
 //! let device = Device::cpu(1);
 //! let mut stream = device.stream()?;
 //! let mut bank = MemoryBank::new(&device, 100, 8, 0)?;
 //! let share = Curriculum::Linear.share(1, 4);
-//! let found = Neighbourhoods::discover(&device, &bank, 1, 0.1, share, &|_| {})?;
+//! let by = DiscoverBy::Auto;
+//! let found = Neighbourhoods::discover(&device, &bank, by, 1, 0.1, share, &|_| {})?;
 //! assert_eq!(found.anchor_count(), 25);
 //!
 //! let batch = device.upload_indices(&[3, 14, 15])?;

@@ -1,8 +1,8 @@
 //! Vectors by cluster (an inverted file, IVF, as faiss calls it): whoever looks for those near a
 //! vector looks at a few clusters.
 //!
-//! Kept by hand: k-means and the scan of rows are here already, and an index keeps its lists in a mapped
-//! file; crates for nearest neighbours keep an index of their own in memory, or bind C++.
+//! Kept by hand: k-means and the scan of rows are here already, and an index keeps its lists in a
+//! mapped file; crates for nearest neighbours keep an index of their own in memory, or bind C++.
 
 use anchorhood_engine::{Device, Result, Scan};
 use anchorhood_random::{Draws, Stream};

@@ -111,7 +111,8 @@ mod tests {
         let a = values(200, 1);
         assert!(a.iter().all(|v| v.abs() <= 0.25));
         assert!(a.iter().any(|v| *v > 0.24) && a.iter().any(|v| *v < -0.24));
-        assert_eq!(a[..100 * 48], values(100, 1)); // a picture's row does not depend on how many there are
+        // A picture's row does not depend on how many there are.
+        assert_eq!(a[..100 * 48], values(100, 1));
         assert_ne!(a, values(200, 2));
         assert_ne!(a[..48], a[48..96]);
     }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use anchorhood_engine::{Device, Neighbours, Positives, Result, Scan};
 
-use crate::MemoryBank;
 use crate::approximate::{Approximation, approximate};
 use crate::curriculum::{lowest_entropy, surer};
+use crate::{DiscoverBy, MemoryBank};
 
 /// Every picture's neighbours and entropy, and which pictures are anchors; on several processes
 /// that work together, of this one's [part](anchorhood_engine::Communicator::part) of the pictures.
@@ -29,7 +29,8 @@ pub struct Neighbourhoods {
 pub enum PartsError {
     /// A part has the wrong length.
     #[error(
-        "neighbourhoods of {pictures} pictures with {k} neighbours each: expected {expected} {what}, got {got}"
+        "neighbourhoods of {pictures} pictures with {k} neighbours each: expected {expected} \
+         {what}, got {got}"
     )]
     Length {
         /// Which part.
@@ -45,7 +46,8 @@ pub enum PartsError {
     },
     /// A neighbour that is no other picture.
     #[error(
-        "picture {picture} has the neighbour {neighbour}, which is not another of the {pictures} pictures"
+        "picture {picture} has the neighbour {neighbour}, which is not another of the {pictures} \
+         pictures"
     )]
     Neighbour {
         /// Whose neighbour.
@@ -80,46 +82,31 @@ impl Neighbourhoods {
     /// others, if they are fewer), and its entropy H = −Σ_j p_ij ln p_ij (Eq. 5, itself included).
     /// The `share` of pictures with the lowest entropy are anchors. `progress` is told how many
     /// pictures are done. Several processes discover together, each for its own pictures.
+    ///
+    /// Approximately, neighbours are looked for in a few clusters of the rows, and entropies
+    /// estimated; what share of the true neighbours is found is measured on some pictures
+    /// ([`Neighbourhoods::recall`]).
     pub fn discover(
         device: &Device,
         bank: &MemoryBank,
+        by: DiscoverBy,
         k: usize,
         tau: f32,
         share: f64,
         progress: &(dyn Fn(usize) + Sync),
-    ) -> Result<Self> {
-        let scan = Scan { dim: bank.dim(), entropy_temperature: Some(tau), k, same: true };
-        let found = device.scan(bank.buffer(), bank.buffer(), &scan, progress)?;
-        let Neighbours { k, indices, .. } = found.neighbours;
-        Neighbourhoods::found(device, bank, share, k, (indices, found.entropy), None)
-    }
-
-    /// The same for very many pictures: neighbours are looked for in a few clusters of the rows,
-    /// and entropies estimated. What share of the true neighbours is found is measured on some
-    /// pictures ([`Neighbourhoods::recall`]).
-    pub fn discover_approximately(
-        device: &Device,
-        bank: &MemoryBank,
-        k: usize,
-        tau: f32,
-        share: f64,
-        progress: &(dyn Fn(usize) + Sync),
-    ) -> Result<Self> {
-        let k = k.min(bank.len().saturating_sub(1));
-        let Approximation { neighbours, entropy, recall } =
-            approximate(device, bank, k, tau, progress)?;
-        Neighbourhoods::found(device, bank, share, k, (neighbours, entropy), Some(recall))
-    }
-
-    fn found(
-        device: &Device,
-        bank: &MemoryBank,
-        share: f64,
-        k: usize,
-        (neighbours, entropy): (Vec<u32>, Vec<f32>),
-        recall: Option<f64>,
     ) -> Result<Self> {
         let (together, pictures) = (device.communicator(), bank.len());
+        let (k, neighbours, entropy, recall) = if by.approximates(pictures) {
+            let k = k.min(pictures.saturating_sub(1));
+            let Approximation { neighbours, entropy, recall } =
+                approximate(device, bank, k, tau, progress)?;
+            (k, neighbours, entropy, Some(recall))
+        } else {
+            let scan = Scan { dim: bank.dim(), entropy_temperature: Some(tau), k, same: true };
+            let found = device.scan(bank.buffer(), bank.buffer(), &scan, progress)?;
+            let Neighbours { k, indices, .. } = found.neighbours;
+            (k, indices, found.entropy, None)
+        };
         let anchors = lowest_entropy(together, &entropy, pictures, share)?;
         let first = together.part(pictures).start;
         Ok(Neighbourhoods { first, pictures, k, neighbours, anchors, entropy, recall })
@@ -146,9 +133,9 @@ impl Neighbourhoods {
         entropy: Vec<f32>,
     ) -> Result<Self, PartsError> {
         let here = anchors.len();
-        let check = |what, expected, got| match expected == got {
-            true => Ok(()),
-            false => Err(PartsError::Length { what, pictures: here, k, expected, got }),
+        let check = |what, expected, got| {
+            let wrong = PartsError::Length { what, pictures: here, k, expected, got };
+            if expected == got { Ok(()) } else { Err(wrong) }
         };
         check("neighbours", here.saturating_mul(k), neighbours.len())?;
         if k > 0 || !entropy.is_empty() {
@@ -231,10 +218,7 @@ impl Neighbourhoods {
     pub fn positives(&self) -> Positives {
         let mut positives = Positives::with_capacity(self.len(), self.len() * (self.k + 1));
         for (place, anchor) in self.anchors.iter().enumerate() {
-            let neighbours = match anchor {
-                true => self.neighbours_of(place),
-                false => &[],
-            };
+            let neighbours = if *anchor { self.neighbours_of(place) } else { &[] };
             let itself = (self.first + place) as u32;
             positives.push(std::iter::once(itself).chain(neighbours.iter().copied()));
         }

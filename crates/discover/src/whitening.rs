@@ -36,8 +36,8 @@ pub struct Whitening {
 }
 
 impl Whitening {
-    /// Values of a feature, at most: as many as ResNet50's, whose eigenvectors take 15 s of a core's
-    /// time. It grows as their cube, and beyond this is longer than a judgement should take.
+    /// Values of a feature, at most: as many as ResNet50's, whose eigenvectors take 15 s of a
+    /// core's time. It grows as their cube, and beyond this is longer than a judgement should take.
     pub const MOST: usize = 2048;
 
     /// Which of `n` rows it is found from: all, or some of many, as far from each other as can be.
@@ -72,10 +72,8 @@ impl Whitening {
             return Ok(None);
         }
         let sample = all.some(Whitening::sample(all.len()))?;
-        let found = match together.is_first() {
-            true => Whitening::of_sample(sample, dim, power),
-            false => None,
-        };
+        let first = together.is_first().then_some(sample);
+        let found = first.and_then(|sample| Whitening::of_sample(sample, dim, power));
         Whitening::of_first(found, dim, together)
     }
 

@@ -28,6 +28,9 @@ pub struct Target {
     pub repair: fn(&[u8]) -> Option<Vec<u8>>,
     /// Whole files, and those that once did harm.
     pub seeds: fn() -> Vec<Vec<u8>>,
+    /// How many of them it takes; the others are what once did harm. Not said of requests: a
+    /// connection may be closed before its answer is read.
+    pub taken: Option<usize>,
 }
 
 impl Target {

@@ -8,7 +8,8 @@
 //! of the memory, P(i) the positives:
 //!
 //! ```text
-//! ℓ_v = (1 − ω) · NT-Xent(z_v; τ_views) − ω · ln [ Σ_{p in P(i)} exp(z_v·x̃_p / τ) / Σ_{j ≤ N} exp(z_v·x̃_j / τ) ]
+//! ℓ_v = (1 − ω) · NT-Xent(z_v; τ_views)
+//!       − ω · ln [ Σ_{p in P(i)} exp(z_v·x̃_p / τ) / Σ_{j ≤ N} exp(z_v·x̃_j / τ) ]
 //! x̃_i ← normalise((1 − η) · x̃_i + η · z_0)
 //! ```
 //!
@@ -152,24 +153,18 @@ impl Method for Anchorhood {
             let rows = self.chain.infer_projector(features)?;
             self.memory.fill(round.device, rows)?;
         }
-        if !Memory::discovers(&settings, round) {
-            return Ok(());
-        }
-        let recomputed = if settings.recompute {
-            let mut features = (round.features)(self.chain.encoder())?;
-            let dim = self.chain.encoder().features();
-            if self.settings.whiten > 0.0 {
-                let (together, power) = (round.device.communicator(), self.settings.whiten);
+        let (encoder, power) = (self.chain.encoder(), self.settings.whiten);
+        self.memory.discover(round, &settings, |round| {
+            let (mut features, dim) = ((round.features)(encoder)?, encoder.features());
+            if power > 0.0 {
+                let together = round.device.communicator();
                 if let Some(whitening) = Whitening::of_all(together, &features, dim, power)? {
                     features = whitening.apply(&features);
                 }
             }
             to_unit_length(&mut features, dim);
-            Some(self.memory.bank_of(round.device, features, dim)?)
-        } else {
-            None
-        };
-        self.memory.discover(round, recomputed.as_ref(), &settings)
+            Ok((features, dim))
+        })
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {

@@ -7,7 +7,8 @@
 //! N pictures, positives P(i):
 //!
 //! ```text
-//! ℓ_i = − ln [ Σ_{p in P(i)} exp(v_i·x̃_p / τ) / Σ_{j ≤ N} exp(v_i·x̃_j / τ) ],   x̃_i ← normalise((1 − η) · x̃_i + η · v_i)
+//! ℓ_i = − ln [ Σ_{p in P(i)} exp(v_i·x̃_p / τ) / Σ_{j ≤ N} exp(v_i·x̃_j / τ) ]
+//! x̃_i ← normalise((1 − η) · x̃_i + η · v_i)
 //! ```
 //!
 //! The recipe is the paper's (four rounds of 200 epochs after round 0, SGD at 0.03 with milestones,
@@ -59,17 +60,13 @@ impl Method for And {
             let features = (round.features)(&mut self.network)?;
             self.memory.fill(round.device, features)?;
         }
-        if !self.discovers || !Memory::discovers(&self.settings, round) {
+        if !self.discovers {
             return Ok(());
         }
-        let recomputed = if self.settings.recompute {
-            let features = (round.features)(&mut self.network)?;
-            let dim = self.memory.bank.dim();
-            Some(self.memory.bank_of(round.device, features, dim)?)
-        } else {
-            None
-        };
-        self.memory.discover(round, recomputed.as_ref(), &self.settings)
+        let network = &mut self.network;
+        self.memory.discover(round, &self.settings, |round| {
+            Ok(((round.features)(network)?, network.features()))
+        })
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {

@@ -8,8 +8,10 @@
 //!
 //! ```text
 //! D      ℓ = − ½ [ ln D(x, E(x)) + ln(1 − D(G(z), z)) ]
-//! E, G   ℓ = − ½ [ ln(1 − D(x, E(x))) + ln D(G(z), z) ]      the same with labels changed, whose gradient does not vanish where D is right
+//! E, G   ℓ = − ½ [ ln(1 − D(x, E(x))) + ln D(G(z), z) ]
 //! ```
+//!
+//! The second is the first with labels changed: its gradient does not vanish where D is right.
 //!
 //! D's probability is the sigmoid of the difference of two logits, that is, their softmax: the loss
 //! is a cross-entropy of two classes, finite where D is sure.
@@ -233,7 +235,8 @@ impl Sizes {
             Ok((side, times))
         } else {
             Err(Error::Plan(format!(
-                "pictures of {} pixels are not made by doubling; sizes such as 32, 64, 96 and 224 are",
+                "pictures of {} pixels are not made by doubling; sizes such as 32, 64, 96 and 224 \
+                 are",
                 self.pictures.height
             )))
         }

@@ -6,9 +6,12 @@
 //! projector's, and V views:
 //!
 //! ```text
-//! ℓ_v = − cos(p_v, mean of z′_w / |z′_w| over the views w ≠ v)          the paper's 2 − 2 cos, but for scale and constant
-//! target ← m · target + (1 − m) · online,   m = 1 − (1 − m₀) · (cos(π t) + 1) / 2,   t the share of the run that is done
+//! ℓ_v = − cos(p_v, mean of z′_w / |z′_w| over the views w ≠ v)
+//! target ← m · target + (1 − m) · online,   m = 1 − (1 − m₀) · (cos(π t) + 1) / 2
 //! ```
+//!
+//! The loss is the paper's 2 − 2 cos, but for scale and constant; t is the share of the run that is
+//! done.
 //!
 //! The online encoder's output before the projector is judged.
 //!

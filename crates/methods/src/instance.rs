@@ -6,7 +6,8 @@
 //! memory, N pictures:
 //!
 //! ```text
-//! ℓ_i = − ln [ exp(v_i·x̃_i / τ) / Σ_{j ≤ N} exp(v_i·x̃_j / τ) ],   x̃_i ← normalise((1 − η) · x̃_i + η · v_i)
+//! ℓ_i = − ln [ exp(v_i·x̃_i / τ) / Σ_{j ≤ N} exp(v_i·x̃_j / τ) ]
+//! x̃_i ← normalise((1 − η) · x̃_i + η · v_i)
 //! ```
 //!
 //! This is Anchor Neighbourhood Discovery without discovery, in every round; its recipe is AND's.

@@ -11,8 +11,8 @@
 //! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that
 //!   compare views, by heads on top of the encoder ([`SiameseSettings`]).
 //! - [`DeepCluster`], [`Nat`], [`Counting`], [`SplitBrain`] ([`SPLIT_BRAIN`], [`COLOUR`]),
-//!   [`Jigsaw`] ([`JIGSAW`], [`CONTEXT`]), [`BiGan`]: the paper's rivals, each with its pretext task
-//!   ([`PretextFigure`]).
+//!   [`Jigsaw`] ([`JIGSAW`], [`CONTEXT`]), [`BiGan`]: the paper's rivals, each with its pretext
+//!   task ([`PretextFigure`]).
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured
 //!   against.
 

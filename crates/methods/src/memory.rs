@@ -94,34 +94,34 @@ impl Memory {
         MemoryBank::from_part(device, self.bank.len(), rows, dim)
     }
 
-    /// Neighbourhoods for a round: from given features of unit length, or from what it remembers.
+    /// Neighbourhoods for a round that has anchors at all: from what it remembers or, where that is
+    /// set, from features of unit length computed anew, and the length of each.
     pub fn discover(
         &mut self,
-        round: &Round,
-        from: Option<&MemoryBank>,
+        round: &mut Round,
         settings: &MemorySettings,
+        recompute: impl FnOnce(&mut Round) -> Result<(Vec<f32>, usize)>,
     ) -> Result<()> {
         let share = settings.share(round.round, round.rounds);
-        let bank = from.unwrap_or(&self.bank);
-        let discover = if settings.by.approximates(bank.len()) {
-            Neighbourhoods::discover_approximately
+        if share <= 0.0 {
+            return Ok(());
+        }
+        let recomputed = if settings.recompute {
+            let (rows, dim) = recompute(round)?;
+            Some(self.bank_of(round.device, rows, dim)?)
         } else {
-            Neighbourhoods::discover
+            None
         };
-        self.neighbourhoods = discover(
+        self.neighbourhoods = Neighbourhoods::discover(
             round.device,
-            bank,
+            recomputed.as_ref().unwrap_or(&self.bank),
+            settings.by,
             settings.neighbours,
             settings.temperature,
             share,
             round.progress,
         )?;
         self.count(round.device)
-    }
-
-    /// Whether a round has anchors at all.
-    pub fn discovers(settings: &MemorySettings, round: &Round) -> bool {
-        settings.share(round.round, round.rounds) > 0.0
     }
 
     /// The loss of a batch's features, view after view, over all that is remembered.

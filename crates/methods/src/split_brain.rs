@@ -6,7 +6,7 @@
 //! classes: at each place p of the picture, with the logits l of a half,
 //!
 //! ```text
-//! ℓ_p = − ln [ exp(l_c) / Σ_k exp(l_k) ],   c the nearest of the fixed values of ab (or L) to that of p
+//! ℓ_p = − ln [ exp(l_c) / Σ_k exp(l_k) ]      c: the fixed value of ab (or L) nearest to that of p
 //! ```
 //!
 //! and the loss is the mean over places, of both halves added up. The halves' vectors, side by

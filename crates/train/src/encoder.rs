@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId};
-use anchorhood_models::{Form, Weights, WeightsError};
+use anchorhood_models::{Form, Weights};
 
 use crate::{Checkpoint, RunConfig, TrainError, check_room, check_weights};
 
@@ -103,36 +103,25 @@ impl Encoder {
             EncoderSource::Checkpoint(c) => c.restore(&mut network, false, &self.path)?,
             EncoderSource::Weights(weights, _) => {
                 let loaded = weights.load_into(&mut network);
-                note = loaded.map_err(|e| self.misfit(e))?.fc_left;
+                let misfit = |source| TrainError::Weights { path: self.path.clone(), source };
+                note = loaded.map_err(misfit)?.fc_left;
             }
             EncoderSource::Untrained => {}
         }
         Ok((network, note))
     }
 
-    fn misfit(&self, source: WeightsError) -> TrainError {
-        TrainError::Weights { path: self.path.clone(), source }
-    }
-
-    /// Whether its weights have no last layer of the size that is wanted.
-    pub fn lacks_fc(&self, graph: &Graph) -> bool {
-        let wanted = graph.parameters().iter().find(|p| p.name == "fc.weight");
-        match &self.source {
-            EncoderSource::Weights(weights, _) => {
-                weights.shape("fc.weight") != wanted.map(|p| &p.shape[..])
-            }
-            EncoderSource::Checkpoint(_) | EncoderSource::Untrained => false,
-        }
-    }
-
-    /// The layer that embeds: the result, or, where the last layer's weights were not in the file
-    /// and say nothing, what it would have been given.
+    /// The layer that embeds: the result, or, where the last layer's weights were not in the file,
+    /// at the size that is wanted, and say nothing, what it would have been given.
     pub fn embedding_layer(&self, graph: &Graph) -> Result<NodeId, TrainError> {
-        Ok(if self.lacks_fc(graph) {
-            graph.node(graph.find("fc")?).inputs[0]
-        } else {
-            graph.output_node()
-        })
+        let wanted = graph.parameters().iter().find(|p| p.name == "fc.weight");
+        let wanted = wanted.map(|p| &p.shape[..]);
+        match &self.source {
+            EncoderSource::Weights(weights, _) if weights.shape("fc.weight") != wanted => {
+                Ok(graph.node(graph.find("fc")?).inputs[0])
+            }
+            _ => Ok(graph.output_node()),
+        }
     }
 
     /// Mean and standard deviation by which its pictures are normalised.

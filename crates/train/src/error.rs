@@ -19,41 +19,50 @@ pub enum TrainError {
     #[error(transparent)]
     Data(#[from] DataError),
     /// Too few pictures to tell apart.
-    #[error("{data}: {pictures} picture{} to train on; telling pictures apart takes at least 2", if *.pictures == 1 { "" } else { "s" })]
+    #[error(
+        "{data}: {pictures} picture{} to train on; telling pictures apart takes at least 2",
+        if *.pictures == 1 { "" } else { "s" }
+    )]
     TooFewPictures { data: String, pictures: usize },
     /// More neighbours than there are other pictures.
     #[error(
-        "discovery.neighbours: {k} neighbours are asked of each picture, but there are only {} others among {pictures} pictures",
+        "discovery.neighbours: {k} neighbours are asked of each picture, but there are only {} \
+         others among {pictures} pictures",
         .pictures - 1
     )]
     TooManyNeighbours { k: usize, pictures: usize },
     /// More neighbours in all than are counted; `most` could be asked for.
     #[error(
-        "discovery.neighbours: {k} neighbours of each of {pictures} pictures are 2³² or more in all, which cannot be counted"
+        "discovery.neighbours: {k} neighbours of each of {pictures} pictures are 2³² or more in \
+         all, which cannot be counted"
     )]
     NeighboursBeyondCount { k: usize, pictures: usize, most: usize },
     /// A batch that cannot be shared out.
     #[error(
-        "training.batch: a batch of {batch} pictures cannot be shared out evenly among {ranks} processes"
+        "training.batch: a batch of {batch} pictures cannot be shared out evenly among {ranks} \
+         processes"
     )]
     UnevenBatch { batch: usize, ranks: usize },
     /// A method for one process.
     #[error("{method} trains as one process, and there are {ranks}: {why}")]
     NotTogether { method: MethodChoice, ranks: usize, why: &'static str },
-    /// Processes that were not given the same; `rank` is the first that has something else than rank
-    /// 0.
+    /// Processes that were not given the same; `rank` is the first that has something else than
+    /// rank 0.
     #[error(
-        "{what}: {first} on rank 0, {other} on rank {rank}; processes that train together must have the same"
+        "{what}: {first} on rank 0, {other} on rank {rank}; processes that train together must \
+         have the same"
     )]
     Disagree { what: String, first: String, rank: usize, other: String },
     /// Processes that found different checkpoints.
     #[error(
-        "rank 0 would go on from {first} and rank {rank} from {other}: the run's folder must be one that all processes see"
+        "rank 0 would go on from {first} and rank {rank} from {other}: the run's folder must be \
+         one that all processes see"
     )]
     OtherPosition { rank: usize, other: Position, first: Position },
     /// Nothing to judge by.
     #[error(
-        "{data}: no labelled pictures to judge features on; put pictures into a sub-folder per class"
+        "{data}: no labelled pictures to judge features on; put pictures into a sub-folder per \
+         class"
     )]
     NoLabels { data: String },
     /// Pictures that are not square.
@@ -80,14 +89,18 @@ pub enum TrainError {
     OtherSettings { path: PathBuf, differences: Vec<Difference> },
     /// A run of a method of somebody's own, without it, or with another that was `brought`.
     #[error(
-        "method.own: the run is by a method of a program's own, `{own}`, {}; go on with it from the program that has it \
-         (train_method), or start a new run",
-        .brought.as_ref().map_or("which is not here".into(), |other| format!("and `{other}` was brought"))
+        "method.own: the run is by a method of a program's own, `{own}`, {}; go on with it from \
+         the program that has it (train_method), or start a new run",
+        .brought.as_ref().map_or(
+            "which is not here".into(),
+            |other| format!("and `{other}` was brought")
+        )
     )]
     OwnMethod { own: String, brought: Option<String> },
     /// A run resumed on other pictures.
     #[error(
-        "{}: {others} of {pictures} pictures are not those that the run was begun on in these places: {}{}; \
+        "{}: {others} of {pictures} pictures are not those that the run was begun on in these \
+         places: {}{}; \
          put them back, or start a new run",
         .path.display(),
         .first.join(", "),
@@ -96,22 +109,27 @@ pub enum TrainError {
     OtherPictures { path: PathBuf, others: usize, pictures: usize, first: Vec<String> },
     /// Pictures without anything on them.
     #[error(
-        "{data}: every pixel of its {pictures} pictures has the same colour (red {}, green {}, blue {}), so there is nothing \
+        "{data}: every pixel of its {pictures} pictures has the same colour (red {}, green {}, \
+         blue {}), so there is nothing \
          to learn from them; look at the files",
         .colour[0], .colour[1], .colour[2]
     )]
     OneColour { data: String, pictures: usize, colour: [u8; 3] },
     /// Less time than one epoch in each round takes; as many seconds as `needed` would do.
     #[error(
-        "{} is too little: one epoch in each of {} rounds, with what belongs to it, takes {} on this device",
+        "{} is too little: one epoch in each of {} rounds, with what belongs to it, takes {} on \
+         this device",
         time(*.seconds), .rounds + 1, time(*.needed)
     )]
     TooLittleTime { rounds: usize, seconds: f64, needed: f64 },
-    /// The loss, or a weight, is no number any more, at this learning rate and, where the method has
-    /// one, temperature; the checkpoint is the last good one.
+    /// The loss, or a weight, is no number any more, at this learning rate and, where the method
+    /// has one, temperature; the checkpoint is the last good one.
     #[error(
         "{what} became {value} at {position}, so training stopped; {}",
-        .checkpoint.as_ref().map_or("nothing was saved before".into(), |c| format!("the last good checkpoint is kept ({})", c.display()))
+        .checkpoint.as_ref().map_or(
+            "nothing was saved before".into(),
+            |c| format!("the last good checkpoint is kept ({})", c.display())
+        )
     )]
     Diverged {
         what: String,

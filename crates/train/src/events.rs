@@ -272,7 +272,8 @@ mod tests {
         for (event, expected) in [
             (
                 Event::Evaluated(Evaluated { subject, accuracy, seconds: 0.25 }),
-                r#"{"event":"evaluated","of":"trained","round":1,"epoch":4,"top1":0.5,"top5":null,"n":10,"k":3,"temperature":0.07,"seconds":0.25}"#,
+                r#"{"event":"evaluated","of":"trained","round":1,"epoch":4,"top1":0.5,"top5":null,
+                    "n":10,"k":3,"temperature":0.07,"seconds":0.25}"#,
             ),
             (
                 Event::LabelFree(LabelFreeEvaluated {
@@ -281,11 +282,13 @@ mod tests {
                     chosen: None,
                     seconds: 0.25,
                 }),
-                r#"{"event":"label_free","of":"trained","round":1,"epoch":4,"pictures":10,"found":0.5,"agreement":0.5,"score":0.5,"effective_rank":2.0,"uniformity":-1.5,"seconds":0.25}"#,
+                r#"{"event":"label_free","of":"trained","round":1,"epoch":4,"pictures":10,
+                    "found":0.5,"agreement":0.5,"score":0.5,"effective_rank":2.0,
+                    "uniformity":-1.5,"seconds":0.25}"#,
             ),
         ] {
             let text = serde_json::to_string(&event).unwrap();
-            assert_eq!(text, expected);
+            assert_eq!(text, expected.lines().map(str::trim).collect::<String>());
             assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
         }
     }

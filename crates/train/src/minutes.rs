@@ -406,7 +406,8 @@ mod tests {
 
     #[test]
     fn as_many_epochs_as_fit_and_not_one_more() {
-        let config = Preset::Quick.config_for("folder", MethodChoice::And); // 2 + 1 rounds, evaluated every 2 epochs
+        // 2 + 1 rounds, evaluated every 2 epochs.
+        let config = Preset::Quick.config_for("folder", MethodChoice::And);
         let fitted = fitted(&config, 300.0).unwrap();
         let took = |epochs| measured().costs.of(&fitted.with_epochs(epochs));
         let epochs = fitted.training.epochs;

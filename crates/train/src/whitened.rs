@@ -29,7 +29,8 @@ pub(crate) fn is_wanted(config: &RunConfig, network: &Network) -> Result<bool, T
     }
     if dim != said {
         let reason = format!(
-            "{said}, and what is to be whitened has {dim}; RunConfig::fitted makes of a configuration the one for its pictures"
+            "{said}, and what is to be whitened has {dim}; RunConfig::fitted makes of a \
+             configuration the one for its pictures"
         );
         let setting = "network.features";
         return Err(ConfigError::Setting { setting, reason }.into());

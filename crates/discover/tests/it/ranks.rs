@@ -1,6 +1,6 @@
 //! Neighbourhoods of a bank that lies in parts on several processes, looked for approximately.
 
-use anchorhood_discover::{MemoryBank, Neighbourhoods, to_unit_length};
+use anchorhood_discover::{DiscoverBy, MemoryBank, Neighbourhoods, to_unit_length};
 use anchorhood_engine::{Communicator, Device};
 use anchorhood_random::{Draws, Stream};
 use anchorhood_ranks::ThreadRank;
@@ -33,9 +33,8 @@ fn several_processes_find_what_one_finds() {
         let all = ThreadRank::run(ranks, |rank| {
             let device = Device::cpu(1).among(Communicator::of(rank));
             let bank = MemoryBank::from_values(&device, &rows, dim).unwrap();
-            let found =
-                Neighbourhoods::discover_approximately(&device, &bank, k, 0.1, 0.5, &|_| {});
-            found.unwrap()
+            let by = DiscoverBy::Approximate;
+            Neighbourhoods::discover(&device, &bank, by, k, 0.1, 0.5, &|_| {}).unwrap()
         });
         whole_of(&all)
     };

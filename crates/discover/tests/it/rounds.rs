@@ -1,7 +1,7 @@
 //! Discovery and loss together, against the paper's equations written out.
 
 use anchorhood_discover::{
-    Curriculum, MemoryBank, Neighbourhoods, neighbourhood_loss, to_unit_length,
+    Curriculum, DiscoverBy, MemoryBank, Neighbourhoods, neighbourhood_loss, to_unit_length,
 };
 use anchorhood_engine::{Device, Loss};
 use anchorhood_random::{Draws, Stream};
@@ -13,6 +13,10 @@ fn unit_rows(seed: u64, rows: usize, dim: usize) -> Vec<f32> {
     Draws::new(seed, Stream::Test, 0, 0).fill_symmetric(&mut values, 1.0);
     to_unit_length(&mut values, dim);
     values
+}
+
+fn discover(device: &Device, bank: &MemoryBank, k: usize, share: f64) -> Neighbourhoods {
+    Neighbourhoods::discover(device, bank, DiscoverBy::Exact, k, TAU, share, &|_| {}).unwrap()
 }
 
 /// Eq. 2: p_ij.
@@ -35,7 +39,7 @@ fn a_round_follows_the_equations() {
     let values = unit_rows(1, n, dim);
     let bank = MemoryBank::from_values(&device, &values, dim).unwrap();
     let share = Curriculum::Linear.share(2, 5);
-    let found = Neighbourhoods::discover(&device, &bank, k, TAU, share, &|_| {}).unwrap();
+    let found = discover(&device, &bank, k, share);
 
     // Eq. 5, and Eq. 1 by sorting.
     let mut entropy = vec![];
@@ -98,7 +102,7 @@ fn clusters_find_themselves() {
     to_unit_length(&mut values, dim);
     let device = Device::cpu(2);
     let bank = MemoryBank::from_values(&device, &values, dim).unwrap();
-    let found = Neighbourhoods::discover(&device, &bank, 5, TAU, 1.0, &|_| {}).unwrap();
+    let found = discover(&device, &bank, 5, 1.0);
     for i in 0..found.len() {
         let of = found.neighbours_of(i);
         assert!(of.iter().all(|j| *j as usize % clusters == i % clusters), "{i}: {of:?}");
@@ -109,9 +113,9 @@ fn clusters_find_themselves() {
 fn fewer_others_than_neighbours() {
     let device = Device::cpu(1);
     let bank = MemoryBank::new(&device, 3, 4, 0).unwrap();
-    let found = Neighbourhoods::discover(&device, &bank, 10, TAU, 1.0, &|_| {}).unwrap();
+    let found = discover(&device, &bank, 10, 1.0);
     assert_eq!((found.k(), found.neighbours().len()), (2, 6));
     let alone = MemoryBank::new(&device, 1, 4, 0).unwrap();
-    let found = Neighbourhoods::discover(&device, &alone, 1, TAU, 1.0, &|_| {}).unwrap();
+    let found = discover(&device, &alone, 1, 1.0);
     assert_eq!((found.k(), found.anchor_count()), (0, 1));
 }

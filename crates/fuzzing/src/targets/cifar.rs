@@ -13,10 +13,7 @@ use crate::scratch::with_file;
 
 /// What is not compressed is compressed first, so that mutations reach what lies within.
 pub fn read(bytes: &[u8]) -> Option<()> {
-    let compressed = match bytes.starts_with(b"\x1f\x8b") {
-        true => bytes.to_vec(),
-        false => gzip(bytes),
-    };
+    let compressed = if bytes.starts_with(b"\x1f\x8b") { bytes.to_vec() } else { gzip(bytes) };
     with_file("cifar-100-binary.tar.gz", &compressed, |path| {
         // By its name, and found in its folder.
         let folder = path.parent().expect("it lies in one");

@@ -90,7 +90,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let wide = "seed = 18446744073709551615\n[discovery]\nneighbours = 9223372036854775808\n";
     let wrong =
         "[training]\noptimiser = \"adam\"\nmilestones = []\n[network]\narchitecture = \"vgg\"\n";
-    let fine_tuned = "[training]\nfrom = \"base\"\nfreeze_epochs = 1\nfrom_rate = 0.1\n[data]\nmean = [0.485, 0.456, 0.406]\nstd = [0.229, 0.224, 0.225]\n";
+    let fine_tuned = "[training]\nfrom = \"base\"\nfreeze_epochs = 1\nfrom_rate = 0.1\n\
+        [data]\nmean = [0.485, 0.456, 0.406]\nstd = [0.229, 0.224, 0.225]\n";
     let held_out = ["train:5", "train:x", "test", "tests"];
     let held_out =
         held_out.map(|on| format!("data.validate_on = {on}\n[data]\nvalidate_on = \"{on}\"\n"));

@@ -75,7 +75,9 @@ pub fn bytes_of(path: &Path, disk: &Forgetful) -> Vec<u8> {
 /// A file that another program wrote, without checksums.
 fn plain() -> Vec<u8> {
     safetensors(
-        r#"{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[16,22]}}"#,
+        r#"{"__metadata__":{"format":"pt"},
+            "a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},
+            "b":{"dtype":"BF16","shape":[3],"data_offsets":[16,22]}}"#,
         &[0x3f; 22],
     )
 }
@@ -91,7 +93,8 @@ pub fn safetensors(header: &str, data: &[u8]) -> Vec<u8> {
 pub fn with_checksums(rest: &str, data: &[u8]) -> Vec<u8> {
     let sums = "0".repeat(32 * data.len().div_ceil(BLOCK));
     let header = format!(
-        r#"{{"__metadata__":{{"clock":"{:192}{:032}","checksum":"{:032}","blocks":"{sums}","version":"2",{rest}"#,
+        "{{\"__metadata__\":{{\"clock\":\"{:192}{:032}\",\"checksum\":\"{:032}\",\
+         \"blocks\":\"{sums}\",\"version\":\"2\",{rest}",
         "", 0, 0
     );
     repair::container(&safetensors(&header, data)).expect("it is laid out as one")

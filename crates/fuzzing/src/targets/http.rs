@@ -250,7 +250,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     ] {
         seeds.push(upload(headers, body));
     }
-    let chunked = b"POST /api/search?k=2 HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    let chunked = b"POST /api/search?k=2 HTTP/1.1\r\nHost: 127.0.0.1\r\n\
+        Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
     seeds.push(chunked.to_vec());
     let shown = [
         format!("/api/run?a=b&token={TOKEN} HTTP/1.1\r\n"),

@@ -104,7 +104,10 @@ fn nan_centre() -> Vec<u8> {
 fn empty(shape: [u64; 2], names: u64) -> Vec<u8> {
     let end = names * 9;
     let rest = format!(
-        r#""format":"anchorhood-index","model":"m","dtype":"F32","folders":"[]"}},"name_ends":{{"dtype":"U64","shape":[{names}],"data_offsets":[0,{ends}]}},"names":{{"dtype":"U8","shape":[{names}],"data_offsets":[{ends},{end}]}},"vectors":{{"dtype":"F32","shape":{shape:?},"data_offsets":[{end},{end}]}}}}"#,
+        r#""format":"anchorhood-index","model":"m","dtype":"F32","folders":"[]"}},
+            "name_ends":{{"dtype":"U64","shape":[{names}],"data_offsets":[0,{ends}]}},
+            "names":{{"dtype":"U8","shape":[{names}],"data_offsets":[{ends},{end}]}},
+            "vectors":{{"dtype":"F32","shape":{shape:?},"data_offsets":[{end},{end}]}}}}"#,
         ends = names * 8
     );
     let ends: Vec<u8> = (1..=names).flat_map(u64::to_le_bytes).collect();

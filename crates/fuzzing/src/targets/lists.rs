@@ -51,7 +51,9 @@ thread_local! {
     /// The pictures that the seeds name, on a disk of each thread's own.
     static PICTURES: TempDir = {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
-        SETS.iter().for_each(|(name, place, ..)| copy(&fixtures().join(name), &folder.path().join(place)));
+        for (name, place, ..) in SETS {
+            copy(&fixtures().join(name), &folder.path().join(place));
+        }
         let val = folder.path().join("imagenet in folders/val");
         std::fs::remove_dir_all(&val).expect("it was copied");
         copy(&fixtures().join("imagenet/train"), &val);
@@ -88,7 +90,8 @@ pub fn read(bytes: &[u8]) -> Option<()> {
         let root = pictures.path().join(place);
         for (list, part) in lists.iter().zip(parts(rest)) {
             let path = root.join(folder).join(list);
-            let _ = std::fs::remove_file(&path); // some systems wait for the disk when one is written over
+            // Some systems wait for the disk when one is written over.
+            let _ = std::fs::remove_file(&path);
             let file = std::fs::File::create(path);
             let written = file.and_then(|mut file| file.write_all(part));
             written.expect("the temporary folder takes a file");

@@ -23,26 +23,38 @@ pub fn read(bytes: &[u8]) -> Option<()> {
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
-    let whole = LINES.join("\n") + "\n";
+    let whole = LOG.replace("\n ", "");
+    let lines: Vec<&str> = whole.lines().collect();
     let log = with_file("metrics.jsonl", whole.as_bytes(), read_metrics).expect("a log");
-    assert_eq!((log.events.len(), log.left_out), (LINES.len(), None));
-    let rounds = |n: usize| format!("{}\n{}\n", LINES[0], LINES[1..5].join("\n").repeat(n));
+    assert_eq!((log.events.len(), log.left_out), (lines.len(), None));
+    let rounds = |n: usize| format!("{}\n{}\n", lines[0], lines[1..5].join("\n").repeat(n));
     // A round of such a number had all before it made up.
-    let far = LINES[2].replace(r#""round":0"#, r#""round":4294967295"#) + "\n";
-    let all = [whole, rounds(1), far, "\n\n".into()];
+    let far = lines[2].replace(r#""round":0"#, r#""round":4294967295"#) + "\n";
+    let all = [whole.clone(), rounds(1), far, "\n\n".into()];
     all.map(String::into_bytes).into()
 }
 
-const LINES: [&str; 11] = [
-    r#"{"event":"run_started","version":"0.1.0","device":"2 threads","data":"shapes","pictures":5000,"size":32,"test_pictures":1000,"network":"resnet18","weights":123,"batch":64,"rounds":2,"epochs":2,"seed":0,"resumed":null}"#,
-    r#"{"event":"round_started","round":0,"rounds":2}"#,
-    r#"{"event":"epoch_ended","round":0,"epoch":0,"epochs":2,"loss":7.25,"rate":0.03,"pictures_per_second":900.0,"seconds":5.5}"#,
-    r#"{"event":"evaluated","of":"raw_pixels","top1":0.4,"top5":0.8,"n":1000,"k":20,"temperature":0.07,"seconds":0.25}"#,
-    r#"{"event":"discovered","round":1,"anchors":2500,"pictures":5000,"k":1,"mean_entropy":7.5,"anchor_entropy":6.5,"consistency":{"consistent_anchors":2000,"anchors":2500,"consistent_pairs":2000,"pairs":2500},"seconds":0.5}"#,
-    r#"{"event":"epoch_ended","round":1,"epoch":0,"epochs":2,"loss":6.25,"rate":0.03,"pictures_per_second":900.0,"seconds":5.5}"#,
-    r#"{"event":"evaluated","of":"trained","round":1,"epoch":0,"top1":0.9,"top5":null,"n":1000,"k":20,"temperature":0.07,"seconds":0.25}"#,
-    r#"{"event":"label_free","of":"trained","round":1,"epoch":0,"pictures":512,"found":0.5,"agreement":0.25,"score":0.35,"effective_rank":9.5,"uniformity":-2.5,"chosen":true,"seconds":0.25}"#,
-    r#"{"event":"stopped_early","round":1,"epoch":0,"worse":3}"#,
-    r#"{"event":"warning","message":"something"}"#,
-    r#"{"event":"run_ended","seconds":30.5,"loss":6.25,"last":{"top1":0.9,"top5":null,"n":1000,"k":20,"temperature":0.07},"best":null}"#,
-];
+/// Of each kind of event a line, which goes on in lines that begin with a space.
+const LOG: &str = r#"{"event":"run_started","version":"0.1.0","device":"2 threads",
+ "data":"shapes","pictures":5000,"size":32,"test_pictures":1000,"network":"resnet18",
+ "weights":123,"batch":64,"rounds":2,"epochs":2,"seed":0,"resumed":null}
+{"event":"round_started","round":0,"rounds":2}
+{"event":"epoch_ended","round":0,"epoch":0,"epochs":2,"loss":7.25,"rate":0.03,
+ "pictures_per_second":900.0,"seconds":5.5}
+{"event":"evaluated","of":"raw_pixels","top1":0.4,"top5":0.8,"n":1000,"k":20,
+ "temperature":0.07,"seconds":0.25}
+{"event":"discovered","round":1,"anchors":2500,"pictures":5000,"k":1,"mean_entropy":7.5,
+ "anchor_entropy":6.5,"consistency":{"consistent_anchors":2000,"anchors":2500,
+ "consistent_pairs":2000,"pairs":2500},"seconds":0.5}
+{"event":"epoch_ended","round":1,"epoch":0,"epochs":2,"loss":6.25,"rate":0.03,
+ "pictures_per_second":900.0,"seconds":5.5}
+{"event":"evaluated","of":"trained","round":1,"epoch":0,"top1":0.9,"top5":null,"n":1000,
+ "k":20,"temperature":0.07,"seconds":0.25}
+{"event":"label_free","of":"trained","round":1,"epoch":0,"pictures":512,"found":0.5,
+ "agreement":0.25,"score":0.35,"effective_rank":9.5,"uniformity":-2.5,"chosen":true,
+ "seconds":0.25}
+{"event":"stopped_early","round":1,"epoch":0,"worse":3}
+{"event":"warning","message":"something"}
+{"event":"run_ended","seconds":30.5,"loss":6.25,
+ "last":{"top1":0.9,"top5":null,"n":1000,"k":20,"temperature":0.07},"best":null}
+"#;

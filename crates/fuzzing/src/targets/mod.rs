@@ -1,73 +1,69 @@
-//! One file for each reader: what it is given, and what is done with the result.
+//! One file for each reader, one for all that are short: what it is given, and what is done with
+//! the result.
 
-mod archive;
-mod autotune;
 mod checkpoint;
 mod cifar;
 mod config;
 mod container;
-mod decisions;
 mod finished;
 mod http;
 mod index;
 mod journal;
-mod labels;
-mod list;
 mod lists;
 mod mat;
 mod metrics;
-mod model;
 mod onnx;
 mod pack;
-mod pickle;
 mod pictures;
 mod protobuf;
 mod seen;
-mod undo;
+mod small;
 mod unpack;
 mod weights;
 
 use crate::{Target, repair};
 
-/// A target for each module, and how its bytes are repaired.
+/// A target by its name: how its bytes are read, its seeds, how many of these it takes, and how
+/// bytes are repaired.
 macro_rules! targets {
-    ($($name:ident: $repair:path,)*) => {
+    ($($name:ident: $read:path, $seeds:path, $taken:expr, $repair:path;)*) => {
         &[$(Target {
             name: stringify!($name),
-            read: $name::read,
+            read: $read,
             repair: $repair,
-            seeds: $name::seeds,
+            seeds: $seeds,
+            taken: $taken,
         },)*]
     };
 }
 
 pub const ALL: &[Target] = targets! {
-    http: repair::request, // mostly waits: begun first, it is done beside the others
-    container: repair::container,
-    checkpoint: repair::container,
-    weights: repair::container,
-    model: repair::container,
-    onnx: repair::nothing,
-    index: repair::container,
-    journal: repair::journal,
-    labels: repair::nothing,
-    undo: repair::nothing,
-    decisions: decisions::repair,
-    lists: repair::nothing,
-    pack: repair::pack,
-    cifar: repair::tar,
-    unpack: repair::tar,
-    mat: repair::mat,
-    pickle: repair::nothing,
-    pictures: repair::png,
-    archive: repair::tar,
-    list: repair::nothing,
-    config: repair::nothing,
-    seen: repair::container,
-    finished: repair::nothing,
-    autotune: repair::cache_entry,
-    metrics: repair::nothing,
-    protobuf: repair::nothing,
+    http: http::read, http::seeds, None, repair::request; // mostly waits: begun first
+    container: container::read, container::seeds, Some(1), repair::container;
+    checkpoint: checkpoint::read, checkpoint::seeds, Some(2), repair::container;
+    weights: weights::read, weights::seeds, Some(3), repair::container;
+    model: small::model, small::model_seeds, Some(1), repair::container;
+    onnx: onnx::read, onnx::seeds, Some(5), repair::nothing;
+    index: index::read, index::seeds, Some(3), repair::container;
+    journal: journal::read, journal::seeds, Some(2), repair::journal;
+    labels: small::labels, small::label_seeds, Some(3), repair::nothing;
+    undo: small::undoing, small::undo_seeds, Some(5), repair::nothing;
+    decisions: small::decisions, small::decision_seeds, Some(3), small::repaired_decisions;
+    lists: lists::read, lists::seeds, Some(4), repair::nothing;
+    pack: pack::read, pack::seeds, Some(3), repair::pack;
+    cifar: cifar::read, cifar::seeds, Some(4), repair::tar;
+    unpack: unpack::read, unpack::seeds, Some(1), repair::tar;
+    mat: mat::read, mat::seeds, Some(3), repair::mat;
+    pickle: small::pickle, small::pickle_seeds, Some(8), repair::nothing;
+    pictures: pictures::read, pictures::seeds, Some(22), repair::png;
+    archive: small::archive, small::archive_seeds, Some(4), repair::tar;
+    list: small::list, small::list_seeds, Some(3), repair::nothing;
+    config: config::read, config::seeds, Some(49), repair::nothing;
+    seen: seen::read, seen::seeds, Some(1), repair::container;
+    finished: finished::read, finished::seeds, Some(2), repair::nothing;
+    autotune: small::autotune, small::autotune_seeds, Some(2), repair::cache_entry;
+    metrics: metrics::read, metrics::seeds, Some(4), repair::nothing;
+    protobuf: protobuf::read, protobuf::seeds, Some(1), repair::nothing;
 };
 
 /// A file among the tests of another crate.

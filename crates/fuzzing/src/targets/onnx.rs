@@ -35,7 +35,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
         fixture!("onnx/tests/fixtures/encoder.onnx"),
         fixture!("onnx/tests/fixtures/condition.onnx"),
         fixture!("onnx/tests/fixtures/external.onnx"),
-        br#"{"image_mean":[0.5,0.5,0.5],"image_std":[0.5,0.5,0.5],"size":{"shortest_edge":256},"crop_size":224,"rescale_factor":0.0039}"#.to_vec(),
-        br#"{"pretrained_cfg":{"input_size":[3,224,224],"mean":[0.5,0.5,0.5],"std":[0.5,0.5,0.5]}}"#.to_vec(),
+        br#"{"image_mean":[0.5,0.5,0.5],"image_std":[0.5,0.5,0.5],
+            "size":{"shortest_edge":256},"crop_size":224,"rescale_factor":0.0039}"#
+            .to_vec(),
+        br#"{"pretrained_cfg":{"input_size":[3,224,224],
+            "mean":[0.5,0.5,0.5],"std":[0.5,0.5,0.5]}}"#
+            .to_vec(),
     ]
 }

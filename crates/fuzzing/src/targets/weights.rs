@@ -25,7 +25,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let of = |dtype: &str, width: usize| {
         let (one, two) = (2 * width, 6 * width);
         let header = format!(
-            r#"{{"__metadata__":{{"format":"pt"}},"fc.bias":{{"dtype":"{dtype}","shape":[2],"data_offsets":[0,{one}]}},"fc.weight":{{"dtype":"{dtype}","shape":[2,2],"data_offsets":[{one},{two}]}},"bn.num_batches_tracked":{{"dtype":"U8","shape":[1],"data_offsets":[{two},{}]}}}}"#,
+            r#"{{"__metadata__":{{"format":"pt"}},
+                "fc.bias":{{"dtype":"{dtype}","shape":[2],"data_offsets":[0,{one}]}},
+                "fc.weight":{{"dtype":"{dtype}","shape":[2,2],"data_offsets":[{one},{two}]}},
+                "bn.num_batches_tracked":{{"dtype":"U8","shape":[1],"data_offsets":[{two},{}]}}}}"#,
             two + 1
         );
         safetensors(&header, &vec![0x3e; two + 1])

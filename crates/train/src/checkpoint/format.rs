@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | a weight or statistic of the embedding network, by torchvision's name | F32 | PyTorch's |
 //! | the same of a head, after its namespace and a dot | F32 | PyTorch's |
-//! | `optimiser.SLOT.NAME`: `momentum`, or `first` and `second`, of the weight NAME | F32 | the weight's |
+//! | `optimiser.SLOT.NAME`: `momentum`, or `first` and `second`, of NAME | F32 | the weight's |
 //! | `memory.bank` | F32 | rows × features |
 //! | `memory.neighbours` | U32 | rows × k (from round 1 on) |
 //! | `memory.anchors` | U8, 0 or 1 | rows (from round 1 on) |

@@ -104,7 +104,8 @@ pub enum CheckpointError {
     Read { path: PathBuf, source: std::io::Error },
     /// The bytes are no checkpoint, or not a whole one.
     #[error(
-        "{}: not a whole checkpoint: {reason}. Use another one of the run (checkpoints/round-0.safetensors …)",
+        "{}: not a whole checkpoint: {reason}. Use another one of the run \
+         (checkpoints/round-0.safetensors …)",
         .path.display()
     )]
     Damaged { path: PathBuf, reason: String },
@@ -240,7 +241,8 @@ impl Checkpoint {
         let (name, n) = (&set.name, set.pictures.len());
         if let Some(pictures) = self.begun_on().filter(|pictures| *pictures != n) {
             return Err(wrong(format!(
-                "the checkpoint remembers {pictures} pictures, and {name} has {n}; give the data it was trained on"
+                "the checkpoint remembers {pictures} pictures, and {name} has {n}; give the data \
+                 it was trained on"
             )));
         }
         let near = |a: [f32; 3], b: [f32; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-6);
@@ -249,7 +251,8 @@ impl Checkpoint {
         }
         if !(near(self.input.mean, set.mean) && near(self.input.std, set.std)) {
             return Err(wrong(format!(
-                "the pictures of {name} are as many as the checkpoint remembers, and not the same; give those it was trained on"
+                "the pictures of {name} are as many as the checkpoint remembers, and not the \
+                 same; give those it was trained on"
             )));
         }
         Ok(())

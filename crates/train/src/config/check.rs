@@ -36,7 +36,8 @@ impl RunConfig {
             Some(other) if network.form(size) != network.form(other) => Err(setting(
                 "data.embed_size",
                 format!(
-                    "a network that learns from pictures of {size}×{size} has other first layers than one for {other}×{other}; give a size closer to {size}, or none"
+                    "a network that learns from pictures of {size}×{size} has other first layers \
+                     than one for {other}×{other}; give a size closer to {size}, or none"
                 ),
             )),
             Some(_) | None => Ok(()),
@@ -45,73 +46,64 @@ impl RunConfig {
 
     /// What is asked of several settings at once.
     fn check_together(&self) -> Result<(), ConfigError> {
-        let t = &self.training;
+        let (t, a, method) = (&self.training, &self.augmentation, self.method.name);
         let epochs = (t.rounds + 1).saturating_mul(t.epochs);
-        if let Some(reason) = Range::AtMost(Self::MOST_EPOCHS).refuses(Number::Whole(epochs)) {
-            return Err(setting("training.epochs", reason));
-        }
-        let momentum = match t.optimiser {
-            OptimiserChoice::Sgd | OptimiserChoice::Lars => Some(t.momentum),
-            OptimiserChoice::AdamW => None,
-        };
-        if t.nesterov && momentum == Some(0.0) {
-            return Err(setting(
-                "training.nesterov",
-                "needs a momentum above 0; set nesterov to false".into(),
-            ));
-        }
-        if t.freeze_epochs > 0 && t.freeze_epochs >= epochs {
-            return Err(setting(
-                "training.freeze_epochs",
+        let stands_still = t.optimiser != OptimiserChoice::AdamW && t.momentum == 0.0;
+        let never_learns = t.freeze_epochs > 0 && t.freeze_epochs >= epochs;
+        let of_no_model = |is_set: bool, off: &str| {
+            (t.from.is_none() && is_set).then(|| {
                 format!(
-                    "{epochs} epochs in all leave none in which the model learns; give fewer, or more epochs"
-                ),
-            ));
-        }
-        let of_a_model = [
-            ("training.freeze_epochs", t.freeze_epochs > 0, "0"),
-            ("training.from_rate", t.from_rate != 1.0, "1"),
-        ];
-        if let (None, Some((name, _, off))) = (&t.from, of_a_model.iter().find(|s| s.1)) {
-            let reason = format!(
-                "is about the model that a run begins from; name that model, or set it to {off}"
-            );
-            return Err(setting(name, reason));
-        }
-        for (name, values) in [("data.mean", &self.data.mean), ("data.std", &self.data.std)] {
-            let both = self.data.mean.len() == self.data.std.len();
-            if !both || !matches!(values.len(), 0 | 3) {
-                return Err(setting(
-                    name,
-                    "mean and std are three numbers each, or both are left out".into(),
-                ));
-            }
-        }
-        if self.method.name.compares_views() && self.method.views < 2 {
-            return Err(setting(
+                    "is about the model that a run begins from; name that model, or set it to {off}"
+                )
+            })
+        };
+        let three = |values: &[f64]| {
+            let can_be =
+                matches!(values.len(), 0 | 3) && self.data.mean.len() == self.data.std.len();
+            let why = "mean and std are three numbers each, or both are left out";
+            (!can_be).then(|| why.into())
+        };
+        let colours = method.colours().filter(|wanted| *wanted != self.network.colours);
+        let ordered = |(low, high): (f64, f64)| {
+            let why = || format!("must be two numbers, the lesser first: {high},{low}");
+            (low > high).then(why)
+        };
+        let wrong = [
+            ("training.epochs", Range::AtMost(Self::MOST_EPOCHS).refuses(Number::Whole(epochs))),
+            (
+                "training.nesterov",
+                (t.nesterov && stands_still)
+                    .then(|| "needs a momentum above 0; set nesterov to false".into()),
+            ),
+            (
+                "training.freeze_epochs",
+                never_learns.then(|| {
+                    format!(
+                        "{epochs} epochs in all leave none in which the model learns; give fewer, \
+                         or more epochs"
+                    )
+                }),
+            ),
+            ("training.freeze_epochs", of_no_model(t.freeze_epochs > 0, "0")),
+            ("training.from_rate", of_no_model(t.from_rate != 1.0, "1")),
+            ("data.mean", three(&self.data.mean)),
+            ("data.std", three(&self.data.std)),
+            (
                 "method.views",
-                format!("{} compares views: at least 2", self.method.name),
-            ));
-        }
-        let wanted = self.method.name.colours();
-        if let Some(wanted) = wanted.filter(|wanted| *wanted != self.network.colours) {
-            return Err(setting(
+                (method.compares_views() && self.method.views < 2)
+                    .then(|| format!("{method} compares views: at least 2")),
+            ),
+            (
                 "network.colours",
-                format!("{} is of a network that sees {}", self.method.name, wanted.text()),
-            ));
-        }
-        let a = &self.augmentation;
-        for (name, (low, high)) in [
-            ("augmentation.crop_scale", a.crop_scale),
-            ("augmentation.crop_ratio", a.crop_ratio),
-            ("augmentation.blur_sigma", a.blur_sigma),
-        ] {
-            if low > high {
-                let reason = format!("must be two numbers, the lesser first: {high},{low}");
-                return Err(setting(name, reason));
-            }
-        }
-        Ok(())
+                colours
+                    .map(|wanted| format!("{method} is of a network that sees {}", wanted.text())),
+            ),
+            ("augmentation.crop_scale", ordered(a.crop_scale)),
+            ("augmentation.crop_ratio", ordered(a.crop_ratio)),
+            ("augmentation.blur_sigma", ordered(a.blur_sigma)),
+        ];
+        let first = wrong.into_iter().find_map(|(name, reason)| Some((name, reason?)));
+        first.map_or(Ok(()), |(name, reason)| Err(setting(name, reason)))
     }
 
     /// Where another configuration differs in what decides a result; neither the machine nor the

@@ -40,7 +40,10 @@ names! { Colours { Rgb = "rgb", Lightness = "lightness", Split = "split", } }
 
 /// An enum of names.
 macro_rules! choices {
-    ($($(#[$about:meta])* $choice:ident { $($(#[$each:meta])* $variant:ident = $name:literal,)+ })+) => {$(
+    ($(
+        $(#[$about:meta])*
+        $choice:ident { $($(#[$each:meta])* $variant:ident = $name:literal,)+ }
+    )+) => {$(
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $choice {

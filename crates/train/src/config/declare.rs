@@ -4,13 +4,13 @@
 //!
 //! ```text
 //! /// What it does: documentation and help.
-//! name: Type = paper's value, quick value, shapes value; [ranges], flag, absent value;
+//! name: Type = paper's value, quick value, shapes value; [ranges], flag, absent value; unwritten;
 //! ```
 //!
 //! `quick` and `shapes` are the quick preset's value where it is another, and its value for
 //! `shapes`. `flag` is missing where a setting has none. A setting that a file may leave out has
-//! `absent`, or `unwritten` if it is left out while it has that value: files then look as they did
-//! before there was such a setting.
+//! `absent`, or `unwritten` if it is left out while it has the paper's value: files then look as
+//! they did before there was such a setting.
 
 /// The fields of a table, or of the top of the file.
 macro_rules! settings {
@@ -29,7 +29,8 @@ macro_rules! settings {
                     $(#[doc = $help:literal])+
                     $field:ident: $type:ty =
                         $paper:expr $(, quick $quick:expr)? $(, shapes $shapes:expr)?;
-                        $ranges:expr $(, flag $flag:expr)? $(, absent $absent:expr)? $(, unwritten $unwritten:expr)?;
+                        $ranges:expr $(, flag $flag:expr)? $(, absent $absent:expr)?;
+                        $($unwritten:ident;)?
                 )+
             }
         )+
@@ -61,7 +62,8 @@ macro_rules! settings {
                 }
                 let given = Given::deserialize(from)?;
                 Ok($run {
-                    $($top: given.$top.map(|v| v.0).ok_or_else(|| missing::<D>(stringify!($top)))?,)+
+                    $($top: given.$top.map(|v| v.0)
+                        .ok_or_else(|| missing::<D>(stringify!($top)))?,)+
                     $($section: given.$section.or_else($table::absent)
                         .ok_or_else(|| missing::<D>(stringify!($section)))?,)+
                 })
@@ -88,7 +90,9 @@ macro_rules! settings {
 
                 /// What a file without this table means, if all of it may be left out.
                 fn absent() -> Option<Self> {
-                    Some($table { $($field: absent!($type $(, $absent)? $(, $unwritten)?)?,)+ })
+                    Some($table {
+                        $($field: absent!($type $(, $absent)? $(, $unwritten $paper)?)?,)+
+                    })
                 }
             }
 
@@ -96,7 +100,7 @@ macro_rules! settings {
                 fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                     let mut table = to.serialize_map(None)?;
                     $(
-                        let unwritten: Option<$type> = absent!($type $(, $unwritten)?);
+                        let unwritten: Option<$type> = absent!($type $(, $unwritten $paper)?);
                         if unwritten.as_ref() != Some(&self.$field) {
                             table.serialize_entry(stringify!($field), &Write(&self.$field))?;
                         }
@@ -116,7 +120,7 @@ macro_rules! settings {
                     Ok($table {
                         $($field: match given.$field {
                             Some(value) => value.0,
-                            None => absent!($type $(, $absent)? $(, $unwritten)?)
+                            None => absent!($type $(, $absent)? $(, $unwritten $paper)?)
                                 .ok_or_else(|| missing::<D>(stringify!($field)))?,
                         },)+
                     })
@@ -127,11 +131,12 @@ macro_rules! settings {
         /// Every setting of a run, as config.toml has them in order.
         pub static SETTINGS: &[Setting] = &[
             $(setting!(
-                [$top]: $top_type, stringify!($top), concat!($($top_help),+), $run_heading, $top_ranges, $top_flag
+                [$top]: $top_type, stringify!($top), concat!($($top_help),+), $run_heading,
+                $top_ranges, $top_flag
             ),)+
             $($(setting!(
-                [$section $field]: $type, concat!(stringify!($section), ".", stringify!($field)), concat!($($help),+),
-                $heading, $ranges $(, $flag)?
+                [$section $field]: $type, concat!(stringify!($section), ".", stringify!($field)),
+                concat!($($help),+), $heading, $ranges $(, $flag)?
             ),)+)+
         ];
     };
@@ -142,6 +147,9 @@ macro_rules! absent {
     ($type:ty) => {
         <$type as Value>::absent()
     };
+    ($type:ty, unwritten $value:expr) => {
+        Some::<$type>($value)
+    };
     ($type:ty, $value:expr) => {
         Some::<$type>($value)
     };
@@ -149,7 +157,10 @@ macro_rules! absent {
 
 /// An entry of the list.
 macro_rules! setting {
-    ([$($place:ident)+]: $type:ty, $name:expr, $help:expr, $heading:expr, $ranges:expr $(, $flag:expr)?) => {
+    (
+        [$($place:ident)+]: $type:ty, $name:expr, $help:expr, $heading:expr,
+        $ranges:expr $(, $flag:expr)?
+    ) => {
         Setting {
             name: $name,
             help: $help.trim_ascii(),

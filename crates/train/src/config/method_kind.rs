@@ -70,10 +70,12 @@ impl MethodChoice {
     pub fn alone_because(self) -> Option<&'static str> {
         match self {
             MethodChoice::NnClr => Some(
-                "each step looks for the nearest of all pictures, which would lie in every process's part",
+                "each step looks for the nearest of all pictures, which would lie in every \
+                 process's part",
             ),
             MethodChoice::Counting => Some(
-                "it compares each picture with the next of the batch, which may be another process's",
+                "it compares each picture with the next of the batch, which may be another \
+                 process's",
             ),
             MethodChoice::BiGan => {
                 Some("every process would make the same pictures, of the same random numbers")

@@ -61,7 +61,8 @@ impl Number {
                 Some(format!("may come to {} at most, is {self}", i64::MAX))
             }
             Number::Real(x) if x != 0.0 && !(least..=most).contains(&x.abs()) => Some(format!(
-                "must be a number of 32 bits, of which {most:.1e} is the largest and {least:.1e} the smallest, is {self}"
+                "must be a number of 32 bits, of which {most:.1e} is the largest and {least:.1e} \
+                 the smallest, is {self}"
             )),
             Number::Whole(_) | Number::Real(_) => None,
         }

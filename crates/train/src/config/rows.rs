@@ -1,5 +1,5 @@
-//! Settings that are a word, or another word with a number: over which rows of the memory a loss is,
-//! and which pictures features are judged on.
+//! Settings that are a word, or another word with a number: over which rows of the memory a loss
+//! is, and which pictures features are judged on.
 
 use std::fmt;
 use std::str::FromStr;
@@ -91,26 +91,13 @@ fn parse(text: &str, word: &str, other: &str, about: &str) -> Result<Option<usiz
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Preset, RunConfig};
     use super::*;
 
+    /// That settings of them are written, read and checked is tested with all settings.
     #[test]
-    fn numbers_are_written_where_there_are_some_and_must_be() {
-        for (setting, value) in
-            [("discovery.loss_rows", "sampled:4096"), ("data.validate_on", "train:50")]
-        {
-            let (_, field) = setting.split_once('.').unwrap();
-            let (word, _) = value.split_once(':').unwrap();
-            let mut config = Preset::Quick.config("shapes");
-            assert!(!config.to_toml().contains(field));
-            config.set(setting, value).unwrap();
-            let text = config.to_toml();
-            assert!(text.contains(&format!("{field} = \"{value}\"")), "{text}");
-            assert_eq!(RunConfig::from_toml(&text, "a test").unwrap(), config);
-            config.set(setting, &format!("{word}:0")).unwrap();
-            let said = config.check().unwrap_err().to_string();
-            assert_eq!(said, format!("{setting}: must be at least 1, is 0"));
-        }
+    fn numbers_must_be_where_they_belong() {
+        assert_eq!("sampled:4096".parse(), Ok(LossRows::Sampled(4096)));
+        assert_eq!("train:50".parse(), Ok(ValidateOn::Train(50)));
         for text in ["", "sampled", "train", "train:", "sampled:x", "train:-1", "test:5", "4096"] {
             assert!(text.parse::<LossRows>().is_err(), "{text}");
             assert!(text.parse::<ValidateOn>().is_err(), "{text}");

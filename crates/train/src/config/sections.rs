@@ -30,9 +30,7 @@ impl DataConfig {
             fellows: FellowReaders::default(),
         }
     }
-}
 
-impl DataConfig {
     /// Mean and standard deviation of each channel that pictures are normalised by, where they are
     /// not their own.
     pub fn normalisation(&self) -> Option<([f32; 3], [f32; 3])> {

@@ -119,78 +119,33 @@ macro_rules! by_display {
 
 pub(super) use by_text;
 
-impl Value for u64 {
-    const KIND: Kind = Kind::Whole;
-    by_display!();
-    by_serde!();
+/// Types whose text the standard library writes: their kind, how they are in a file, and the numbers
+/// in them.
+macro_rules! displayed {
+    ($($type:ty: $kind:ident, $in_a_file:ident, $numbers:expr;)+) => {$(
+        impl Value for $type {
+            const KIND: Kind = Kind::$kind;
+            by_display!();
+            $in_a_file!();
 
-    fn numbers(&self) -> Vec<Number> {
-        vec![Number::Whole(usize::try_from(*self).unwrap_or(usize::MAX))]
-    }
+            fn numbers(&self) -> Vec<Number> {
+                let numbers: fn(&Self) -> Vec<Number> = $numbers;
+                numbers(self)
+            }
+        }
+    )+};
 }
 
-impl Value for usize {
-    const KIND: Kind = Kind::Whole;
-    by_display!();
-    by_serde!();
-
-    fn numbers(&self) -> Vec<Number> {
-        vec![Number::Whole(*self)]
-    }
-}
-
-impl Value for f64 {
-    const KIND: Kind = Kind::Real;
-    by_display!();
-    by_serde!();
-
-    fn numbers(&self) -> Vec<Number> {
-        vec![Number::Real(*self)]
-    }
-}
-
-impl Value for bool {
-    const KIND: Kind = Kind::Bool;
-    by_display!();
-    by_serde!();
-}
-
-impl Value for String {
-    const KIND: Kind = Kind::Text;
-    by_display!();
-    by_serde!();
-}
-
-impl Value for DeviceChoice {
-    const KIND: Kind = Kind::Text;
-    by_display!();
-    by_text!();
-}
-
-impl Value for ValidateOn {
-    const KIND: Kind = Kind::Text;
-    by_display!();
-    by_text!();
-
-    fn numbers(&self) -> Vec<Number> {
-        self.held_out().map_or(vec![], |n| n.numbers())
-    }
-}
-
-impl Value for LossRows {
-    const KIND: Kind = Kind::Text;
-    by_display!();
-    by_text!();
-
-    fn numbers(&self) -> Vec<Number> {
-        self.sampled().map_or(vec![], |n| n.numbers())
-    }
-}
-
-impl Value for Architecture {
-    const KIND: Kind = Kind::Text;
-    by_display!();
-    by_text!();
+displayed! {
+    u64: Whole, by_serde, |n| vec![Number::Whole(usize::try_from(*n).unwrap_or(usize::MAX))];
+    usize: Whole, by_serde, |n| vec![Number::Whole(*n)];
+    f64: Real, by_serde, |x| vec![Number::Real(*x)];
+    bool: Bool, by_serde, |_| vec![];
+    String: Text, by_serde, |_| vec![];
+    DeviceChoice: Text, by_text, |_| vec![];
+    Architecture: Text, by_text, |_| vec![];
+    ValidateOn: Text, by_text, |on| on.held_out().numbers();
+    LossRows: Text, by_text, |rows| rows.sampled().numbers();
 }
 
 /// What is typed for nothing.

@@ -180,7 +180,8 @@ impl<'a> Run<'a> {
         let lost = dir.rewind_metrics(standing.metrics_bytes)?;
         if lost > 0 {
             warnings.push(format!(
-                "metrics.jsonl: the last {lost} of {} bytes are gone or damaged, as by a power cut; the run goes on, and its \
+                "metrics.jsonl: the last {lost} of {} bytes are gone or damaged, as by a power \
+                 cut; the run goes on, and its \
                  report lacks what they told",
                 standing.metrics_bytes
             ));

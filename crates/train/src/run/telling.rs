@@ -57,7 +57,8 @@ impl Run<'_> {
         }
         self.tell(Event::Warning {
             message: format!(
-                "a batch of {asked} is more than the {batch} pictures there are; training with batches of {batch}"
+                "a batch of {asked} is more than the {batch} pictures there are; training with \
+                 batches of {batch}"
             ),
         })
     }

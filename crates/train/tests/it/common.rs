@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::{Batch, Device, Network, Result, Stream};
+use anchorhood_engine::{Batch, Device, Network, Precision, Result, Stream};
 use anchorhood_methods::{EpochStart, Method, Round, StateDict, StateError, ViewSettings};
 use anchorhood_models::Architecture;
 use anchorhood_train::{
@@ -14,28 +14,37 @@ use anchorhood_train::{
 };
 use tempfile::TempDir;
 
-/// One round of one epoch after round 0, over a few pictures.
-pub fn tiny() -> RunConfig {
-    let mut config = Preset::Quick.config("shapes");
-    config.data.shapes_train = 16;
-    config.data.shapes_test = 8;
-    config.data.size = Some(8);
-    config.network.architecture = Architecture::ResNet18; // as photographs have it, with stages of several blocks
-    config.network.width = 2;
-    config.network.features = 8;
-    config.training.batch = 8;
-    config.training.rounds = 1;
-    config.training.epochs = 1;
+/// All methods there are.
+pub fn methods() -> impl Iterator<Item = MethodChoice> {
+    MethodChoice::NAMES.iter().map(|name| name.parse().unwrap())
+}
+
+/// A method's own recipe for so many pictures to train and to test on, of so many pixels a side.
+pub fn small(
+    method: MethodChoice,
+    [train, test]: [usize; 2],
+    size: usize,
+    width: usize,
+) -> RunConfig {
+    let mut config = Preset::Quick.config_for("shapes", method);
+    (config.data.shapes_train, config.data.shapes_test) = (train, test);
+    config.data.size = Some(size);
+    config.network.width = width;
     config
 }
 
-/// The same by a method's own recipe, with small heads.
-pub fn tiny_by(method: MethodChoice) -> RunConfig {
-    let (mut config, small) = (Preset::Quick.config_for("shapes", method), tiny());
-    (config.data, config.network) = (small.data, small.network);
-    config.network.colours = method.colours().unwrap_or(config.network.colours);
-    config.training.batch = small.training.batch;
-    (config.training.rounds, config.training.epochs) = (1, 1);
+/// One round of one epoch after round 0, over a few pictures.
+pub fn tiny() -> RunConfig {
+    tiny_by(MethodChoice::And, [16, 8])
+}
+
+/// The same by any method, with small heads, over so many pictures to train and to test on.
+pub fn tiny_by(method: MethodChoice, pictures: [usize; 2]) -> RunConfig {
+    let mut config = small(method, pictures, 8, 2);
+    // As photographs have it, with stages of several blocks.
+    config.network.architecture = Architecture::ResNet18;
+    config.network.features = 8;
+    (config.training.batch, config.training.rounds, config.training.epochs) = (8, 1, 1);
     config.method.projector_width = 16;
     config.method.predictor_width = 16;
     config.method.projector_features = 8;
@@ -66,6 +75,13 @@ pub fn beside_each_other<T: Send>(
             scope.spawn(|| run(&Device::cpu(1), case));
         }
     });
+}
+
+/// Runs a test on a GPU, with either kind of numbers.
+pub fn on_cuda(test: impl Fn(&Device)) {
+    for precision in [Precision::F32, Precision::Bf16] {
+        test(&Device::cuda(0, precision).unwrap());
+    }
 }
 
 /// A configured method at the beginning of a run.
@@ -197,29 +213,30 @@ impl Run {
     }
 }
 
-pub fn losses(told: &[Event]) -> Vec<f64> {
-    let loss = |event: &Event| match event {
-        Event::EpochEnded(e) => Some(e.loss),
-        _ => None,
+/// What each event of a kind says.
+macro_rules! each {
+    ($told:expr, $kind:pat => $says:expr) => {
+        $told.iter().filter_map(|event| if let $kind = event { Some($says) } else { None })
     };
-    told.iter().filter_map(loss).collect()
+}
+pub(crate) use each;
+
+pub fn losses(told: &[Event]) -> Vec<f64> {
+    each!(told, Event::EpochEnded(e) => e.loss).collect()
 }
 
 /// Accuracies on labels, the floors' first.
 pub fn judged(told: &[Event]) -> Vec<f64> {
-    let top1 = |event: &Event| match event {
-        Event::Evaluated(e) => Some(e.accuracy.top1),
-        _ => None,
-    };
-    told.iter().filter_map(top1).collect()
+    each!(told, Event::Evaluated(e) => e.accuracy.top1).collect()
 }
 
 pub fn pretexts(told: &[Event]) -> Vec<PretextMeasured> {
-    let measured = |event: &Event| match event {
-        Event::Pretext(measured) => Some(measured.clone()),
-        _ => None,
-    };
-    told.iter().filter_map(measured).collect()
+    each!(told, Event::Pretext(measured) => measured.clone()).collect()
+}
+
+/// The namespaces of a checkpoint's heads.
+pub fn heads(saved: &Checkpoint) -> Vec<&str> {
+    saved.heads.iter().map(|head| head.namespace.as_str()).collect()
 }
 
 /// A method that a program brings: a configured one under a name of its own, which does something

@@ -73,6 +73,12 @@ fn gpu(precision: Precision) -> Device {
     Device::cuda(0, precision).unwrap()
 }
 
+fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
+    for (step, (a, b)) in found.iter().zip(expected).enumerate() {
+        assert!((a - b).abs() <= tolerance * b.abs(), "step {step}: {a}, {b}");
+    }
+}
+
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn cuda_leads_as_the_host_does() {
@@ -82,9 +88,7 @@ fn cuda_leads_as_the_host_does() {
         let (by_host, host_memory) = losses(&cuda, Placement::Host, 1);
         assert_eq!(led.len(), 21);
         assert_eq!(led.len(), by_host.len());
-        for (step, (a, b)) in led.iter().zip(&by_host).enumerate() {
-            assert!((a - b).abs() <= 1e-6 * b.abs(), "{precision}, step {step}: {a}, {b}");
-        }
+        assert_near(&led, &by_host, 1e-6);
         assert!(memory == host_memory, "{precision}: the memory differs");
     }
 }
@@ -97,10 +101,7 @@ fn crops_of_whole_pictures_are_the_same_on_cuda() {
     assert_eq!(by_host.len(), 6);
     for placement in [Placement::Any, Placement::Within(1 << 20)] {
         let (led, memory) = losses_of(photographs(), &cuda, placement, 2);
-        for (step, (a, b)) in led.iter().zip(&by_host).enumerate() {
-            let near = (a - b).abs() <= 1e-6 * b.abs();
-            assert!(near, "{placement:?}, step {step}: {a}, {b}");
-        }
+        assert_near(&led, &by_host, 1e-6);
         assert!(memory == expected, "{placement:?}: the memory differs");
     }
 }
@@ -130,16 +131,14 @@ fn the_first_loss_on_cuda_is_the_cpus() {
         let cuda = gpu(precision);
         let (on_gpu, _) = losses(&cuda, Placement::Any, 7);
         let (on_cpu, _) = losses(&Device::cpu(2), Placement::Any, 1);
-        for (step, (a, b)) in on_gpu.iter().zip(&on_cpu).take(1).enumerate() {
-            assert!((a - b).abs() <= tolerance * b.abs(), "{precision}, step {step}: {a}, {b}");
-        }
+        assert_near(&on_gpu[..1], &on_cpu, tolerance);
     }
 }
 
 /// The first losses of a training run from fresh weights, in bf16 against f32, at the width people
 /// train. (f32 on a GPU follows the CPU for fifty steps in the test of the golden trajectory. From
-/// fresh weights rounding grows quickly in narrow networks: at width 16 even two f32 devices part by
-/// 2e-2.)
+/// fresh weights rounding grows quickly in narrow networks: at width 16 even two f32 devices part
+/// by 2e-2.)
 const STEPS: usize = 50;
 /// Of the mean over all steps: what rounding parts grows from step to step (on an H200 to 2e-2 at
 /// the end, 4e-3 in the mean).

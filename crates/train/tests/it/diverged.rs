@@ -10,9 +10,7 @@ use crate::common::{Run, data, tiny, unlabelled};
 /// of good weights.
 fn overflowing() -> RunConfig {
     let mut config = tiny();
-    config.training.batch = 16;
-    config.training.rounds = 0;
-    config.training.epochs = 2;
+    (config.training.batch, config.training.rounds, config.training.epochs) = (16, 0, 2);
     config.training.milestones = vec![0.5];
     config.training.learning_rate = 10.0;
     config.training.decay_factor = 3e38;

@@ -7,15 +7,14 @@ use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
 use anchorhood_methods::StateDict;
 use anchorhood_train::{
-    Checkpoint, OptimiserChoice, RunConfig, Standing, TrainError, Trainer, build_method, judge,
+    Checkpoint, MethodChoice, OptimiserChoice, RunConfig, Standing, TrainError, Trainer,
+    build_method, judge,
 };
 
 use crate::common::{self, Run, data, judged, same_from_any_cut, trainer, unlabelled};
 
 fn tiny() -> RunConfig {
-    let mut config = common::tiny();
-    config.data.shapes_train = 40;
-    config.data.shapes_test = 10;
+    let mut config = common::tiny_by(MethodChoice::And, [40, 10]);
     config.training.epochs = 2;
     config
 }
@@ -145,6 +144,9 @@ fn a_checkpoint_of_another_network_or_method_is_refused() {
 #[test]
 fn supervision_of_pictures_without_labels_is_refused() {
     let config = tiny().supervised(10);
-    let built = build_method(&Device::cpu(1), &config, &unlabelled(&data(&config)));
-    assert!(matches!(built.err(), Some(TrainError::NoLabels { .. })));
+    let data = unlabelled(&data(&config));
+    let built = build_method(&Device::cpu(1), &config, &data).map(|_| ());
+    for refused in [config.fitted(&data).map(|_| ()), built] {
+        assert!(matches!(refused, Err(TrainError::NoLabels { .. })));
+    }
 }

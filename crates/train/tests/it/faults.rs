@@ -12,7 +12,7 @@ use anchorhood_engine::Device;
 use anchorhood_files::{FileSystem, Forgetful, attack};
 use anchorhood_train::{Checkpoint, Event, Position, RunConfig, RunDir, TrainError, train};
 
-use crate::common::{data, tiny};
+use crate::common::{data, each, tiny};
 
 const RUNS: &str = "/here/runs";
 const RUN: &str = "/here/runs/a";
@@ -146,12 +146,8 @@ fn outline(event: &Event) -> Option<String> {
 
 /// Where a run was taken up; one that was over already, from its end.
 fn goes_on_from(told: &[Event]) -> Option<Position> {
-    let started = told.iter().find_map(|e| match e {
-        Event::RunStarted(s) => Some(s.resumed),
-        _ => None,
-    });
     let over = Position { round: usize::MAX, ..Position::default() };
-    started.unwrap_or(Some(over))
+    each!(told, Event::RunStarted(s) => s.resumed).next().unwrap_or(Some(over))
 }
 
 fn saved(event: &Event) -> bool {

@@ -4,19 +4,17 @@
 use std::sync::OnceLock;
 
 use anchorhood_data::Dataset;
-use anchorhood_engine::{Device, Precision, Role, Tensors};
+use anchorhood_engine::{Device, Role, Tensors};
 use anchorhood_train::{
     Beginning, Event, MethodChoice, MethodKind, Position, Pretrained, RunConfig, Subject,
     TrainError, Trainer,
 };
 
-use crate::common::{self, Run, data, same_from_any_cut, steps};
+use crate::common::{self, Run, data, each, methods, on_cuda, same_from_any_cut, steps};
 
 /// A run by a method over 40 small pictures: five steps an epoch.
 fn tiny(method: MethodChoice) -> RunConfig {
-    let mut config = common::tiny_by(method);
-    config.data.shapes_train = 40;
-    config.data.shapes_test = 10;
+    let mut config = common::tiny_by(method, [40, 10]);
     config.network.width = 4;
     config.training.epochs = 2;
     config.method.predictor_width = 8;
@@ -78,8 +76,7 @@ fn values(trainer: &mut Trainer) -> Vec<(String, Role, Vec<f32>)> {
 /// weights as they are, to the bit, and the second does not.
 fn frozen_first(device: &Device) {
     let model = model();
-    let all = MethodChoice::NAMES.iter().map(|name| name.parse().unwrap());
-    for method in all.filter(|m: &MethodChoice| m.kind() != MethodKind::Guessing) {
+    for method in methods().filter(|m| m.kind() != MethodKind::Guessing) {
         let (config, data) = fine_tuned(model, method);
         let mut trainer = trainer(device, model, &config, &data);
         let of_model = |name: &str| {
@@ -89,11 +86,8 @@ fn frozen_first(device: &Device) {
         let (mut start, epochs) = (Position::default(), config.training.epochs);
         let begun = values(&mut trainer);
         for (name, _, values) in &begun {
-            if name.starts_with("fc.") {
-                assert_ne!(of_model(name).as_ref(), Some(values), "{method}: {name}")
-            } else {
-                assert_eq!(of_model(name).as_ref(), Some(values), "{method}: {name}")
-            }
+            let same = of_model(name).as_ref() == Some(values);
+            assert_eq!(same, !name.starts_with("fc."), "{method}: {name}");
         }
         for frozen in [true, false] {
             let before = values(&mut trainer);
@@ -136,9 +130,7 @@ fn frozen_weights_keep_their_bits_on_the_cpu() {
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn frozen_weights_keep_their_bits_on_cuda() {
-    for precision in [Precision::F32, Precision::Bf16] {
-        frozen_first(&Device::cuda(0, precision).unwrap());
-    }
+    on_cuda(frozen_first);
 }
 
 /// The first step of what was frozen is AdamW's first: every value moves by the learning rate,
@@ -201,16 +193,10 @@ fn a_run_judges_the_model_before_and_tells_where_it_began() {
     let model = model();
     for method in [MethodChoice::Anchorhood, MethodChoice::And] {
         let (events, last) = run(model, method, Some(model.clone())).whole();
-        let subjects = |labels: bool| -> Vec<Subject> {
-            let of = |e: &Event| match e {
-                Event::Evaluated(e) if labels => Some(e.subject),
-                Event::LabelFree(e) if !labels => Some(e.subject),
-                _ => None,
-            };
-            events.iter().filter_map(of).take(2).collect()
-        };
+        let by_labels: Vec<Subject> = each!(events, Event::Evaluated(e) => e.subject).collect();
+        let without: Vec<Subject> = each!(events, Event::LabelFree(e) => e.subject).collect();
         let expected = [Subject::RawPixels, Subject::Before];
-        assert_eq!((&subjects(true)[..], &subjects(false)[..]), (&expected[..], &expected[..]));
+        assert_eq!((&by_labels[..2], &without[..2]), (&expected[..], &expected[..]));
         let Some(Event::RunStarted(started)) = events.first() else { panic!("{events:?}") };
         assert_eq!(started.from.as_deref(), Some("a model"));
         assert_eq!(last.input.mean, model.input.mean);

@@ -6,14 +6,10 @@ use std::path::Path;
 
 use anchorhood_train::{Checkpoint, Event, Outcome, TrainError};
 
-use crate::common::{Brought, Run, tiny, without_clock};
+use crate::common::{Brought, Run, each, tiny, without_clock};
 
 fn warnings(told: &[Event]) -> Vec<&str> {
-    let warnings = told.iter().filter_map(|e| match e {
-        Event::Warning { message } => Some(message.as_str()),
-        _ => None,
-    });
-    warnings.collect()
+    each!(told, Event::Warning { message } => message.as_str()).collect()
 }
 
 fn kept(run: &Path) -> Vec<Event> {
@@ -84,21 +80,6 @@ fn half_a_line_of_metrics_is_cut_and_told() {
     // Said once: what is there now is whole.
     let (_, told) = run.go_on().unwrap();
     assert_eq!(warnings(&told), Vec::<&str>::new());
-}
-
-/// A round's own checkpoint is there before the run goes on from beyond it: else nobody would ever
-/// write it.
-#[test]
-fn every_round_leaves_its_checkpoint() {
-    let mut run = Run::new(&tiny());
-    let round = run.dir.checkpoint("round-0");
-    fs::create_dir(&round).unwrap(); // the run ends when it writes this file
-    run.go_on().unwrap_err();
-    fs::remove_dir(&round).unwrap();
-    run.go_on().unwrap();
-    for name in ["round-0", "round-1", "last"] {
-        run.checkpoint(name);
-    }
 }
 
 /// Resuming a run that is over changes nothing about it: it is still told to have ended, once.

@@ -2,37 +2,63 @@
 //! guess, within seconds, and without collapse; and tell so after every epoch.
 
 use anchorhood_data::{Dataset, Pictures};
-use anchorhood_engine::{Device, Precision};
+use anchorhood_engine::Device;
 use anchorhood_models::Architecture;
-use anchorhood_train::{Checkpoint, MethodChoice, Preset, PretextMeasured, RunConfig};
+use anchorhood_train::{Checkpoint, MethodChoice, MethodKind, PretextMeasured, RunConfig};
 
-use crate::common::{Run, beside_each_other, data, losses, pretexts};
+use crate::common::{Run, beside_each_other, data, heads, losses, on_cuda, pretexts, small};
 
 const NETWORKS: [Architecture; 2] = [Architecture::ResNet18, Architecture::AlexNet];
 
-/// Small pictures, by a method's own recipe.
-fn small(method: MethodChoice, network: Architecture) -> RunConfig {
-    let mut config = Preset::Quick.config_for("shapes", method);
-    config.network.architecture = network;
-    config.data.size = Some(16);
-    config.training.batch = 20;
-    config
+/// Whether what is to be is true of a figure of every epoch, and of what a guess would reach.
+type Holds = fn(&[f64], &[f64]) -> bool;
+
+/// How a pretext task goes: by which method, for how many epochs at which rate, and what must be
+/// true of the figures that it tells.
+type Task = (MethodChoice, (usize, f64), &'static [(&'static str, Holds)]);
+
+const CONTEXT: Task = (MethodChoice::Context, (2, 0.003), &[("arrangement", is_guessed)]);
+const COLOUR: Task = (MethodChoice::Colour, (3, 0.003), &[("ab", is_guessed)]);
+const TASKS: [Task; 7] = [
+    CONTEXT,
+    COLOUR,
+    (MethodChoice::Jigsaw, (2, 0.003), &[("arrangement", is_guessed)]),
+    (MethodChoice::SplitBrain, (3, 0.003), &[("ab", is_guessed), ("lightness", is_guessed)]),
+    // The discriminator tells pairs apart better than by chance, and those it judges keep it from
+    // being always right.
+    (MethodChoice::BiGan, (3, 0.003), &[("pairs", are_told_apart)]),
+    // Quarters add up to their own picture rather than to another.
+    (MethodChoice::Counting, (6, 0.003), &[("accuracy", |right, _| right[5] > 0.57)]),
+    // A classifier that is drawn anew every epoch is right more often than always naming the
+    // largest cluster, and clusters neither run together nor are found anew by chance.
+    (
+        MethodChoice::DeepCluster,
+        (8, 0.02),
+        &[
+            ("accuracy", gains),
+            ("largest cluster", |share, _| share.iter().all(|share| *share < 0.5)),
+            ("clusters in use", |share, _| share.iter().all(|share| *share > 0.9)),
+            // Of the first clusters there are none before.
+            ("mutual information", |share, _| share[0] == 0.0 && share[7] > 0.2),
+        ],
+    ),
+];
+
+/// Guesses become better than by always naming the commonest answer.
+fn is_guessed(right: &[f64], chance: &[f64]) -> bool {
+    let last = right.len() - 1;
+    right[last] > chance[last] + 0.1 && right[last] > right[0]
 }
 
-/// What was told of the task, epoch after epoch, the losses, and what was saved.
-fn told(
-    device: &Device,
-    config: &mut RunConfig,
-    (epochs, rate): (usize, f64),
-    data: Dataset,
-) -> (Vec<PretextMeasured>, Vec<f64>, Checkpoint) {
-    (config.training.epochs, config.training.learning_rate) = (epochs, rate);
-    config.evaluation.every = epochs;
-    let (events, saved) = Run::on(device, config, data).whole();
-    let told = pretexts(&events);
-    assert_eq!(told.len(), epochs);
-    assert_eq!(saved.method, config.method.name.name());
-    (told, losses(&events), saved)
+fn are_told_apart(right: &[f64], chance: &[f64]) -> bool {
+    chance == [0.5; 3] && right[0] > 0.6 && right[2] < 0.999
+}
+
+/// Clusters and classifier are others in every epoch, and so is how hard they are to tell apart:
+/// some epochs' mean is steady.
+fn gains(right: &[f64], chance: &[f64]) -> bool {
+    let gains = right.iter().zip(chance).skip(3).map(|(right, chance)| right - chance);
+    gains.sum::<f64>() / 5.0 > 0.04
 }
 
 /// A figure of every epoch, and what a guess would reach in each, where that can be said.
@@ -75,9 +101,16 @@ fn suns() -> Dataset {
     Dataset::new("suns", pictures.unwrap())
 }
 
-/// A method that guesses a part of the picture.
-fn guessing(method: MethodChoice, network: Architecture) -> (RunConfig, Dataset) {
-    let mut config = small(method, network);
+/// A method's own recipe for a network, and what its task can be learnt from.
+fn of_method(method: MethodChoice, network: Architecture) -> (RunConfig, Dataset) {
+    let mut config = small(method, [600, 30], 16, 4);
+    config.network.architecture = network;
+    config.training.batch = 20;
+    config.method.clusters = 10;
+    if method.kind() == MethodKind::Targets {
+        let data = data(&config);
+        return (config, data);
+    }
     config.network.width = if network == Architecture::AlexNet { 4 } else { 8 };
     if method.colours().is_some() {
         return (config, sky_and_earth());
@@ -88,85 +121,46 @@ fn guessing(method: MethodChoice, network: Architecture) -> (RunConfig, Dataset)
     (config, suns())
 }
 
-/// Guesses become better than by always naming the commonest answer.
-fn is_guessed(device: &Device, (method, network): (MethodChoice, Architecture)) {
-    let (mut config, data) = guessing(method, network);
-    let (epochs, names) = match method {
-        MethodChoice::SplitBrain => (3, &["ab", "lightness"][..]),
-        MethodChoice::Colour => (3, &["ab"][..]),
-        _ => (2, &["arrangement"][..]),
-    };
-    let (told, _, saved) = told(device, &mut config, (epochs, 0.003), data);
-    for name in names {
-        let (shares, chances) = figure(&told, name);
-        println!("{method}, {network}: {name} {shares:?}, by chance {chances:?}");
-        let (first, last) = (shares[0], shares[epochs - 1]);
-        assert!(last > chances[epochs - 1] + 0.1 && last > first, "{method}: {shares:?}");
-    }
-    // What was told of is not counted again.
-    let counted = saved.state.words(names[0]).unwrap().1;
-    assert!(counted.iter().all(|c| *c == 0), "{counted:?}");
-}
-
-/// The discriminator tells pairs apart better than by chance, and those it judges keep it from
-/// being always right.
-fn pairs_are_told_apart(device: &Device, network: Architecture) {
-    let (mut config, data) = guessing(MethodChoice::BiGan, network);
-    let (told, _, saved) = told(device, &mut config, (3, 0.003), data);
-    let (shares, chances) = figure(&told, "pairs");
-    println!("{network}: {shares:?}");
-    assert_eq!(chances, [0.5; 3]);
-    assert!(shares[0] > 0.6 && shares[2] < 0.999, "{shares:?}");
-    let heads: Vec<&str> = saved.heads.iter().map(|h| h.namespace.as_str()).collect();
-    let parts = ["pictures", "latents", "pairs"].map(|part| format!("discriminator.{part}"));
-    assert_eq!(heads[..2], ["latent", "generator"]);
-    assert_eq!(heads[2..], parts);
-}
-
-/// A method whose network is given targets.
-fn of_targets(
+/// What was told of the task, epoch after epoch, the losses, and what was saved.
+fn told(
     device: &Device,
     method: MethodChoice,
     network: Architecture,
-    how_long: (usize, f64),
-) -> (Vec<PretextMeasured>, Vec<f64>) {
-    let mut config = small(method, network);
-    config.data.shapes_train = 600;
-    config.data.shapes_test = 30;
-    config.network.width = 4;
-    config.method.clusters = 10;
-    let data = data(&config);
-    let (told, losses, _) = told(device, &mut config, how_long, data);
-    (told, losses)
+    (epochs, rate): (usize, f64),
+) -> (Vec<PretextMeasured>, Vec<f64>, Checkpoint) {
+    let (mut config, data) = of_method(method, network);
+    (config.training.epochs, config.training.learning_rate) = (epochs, rate);
+    config.evaluation.every = epochs;
+    let (events, saved) = Run::on(device, &config, data).whole();
+    let told = pretexts(&events);
+    assert_eq!(told.len(), epochs);
+    assert_eq!(saved.method, method.name());
+    (told, losses(&events), saved)
 }
 
-/// A classifier that is drawn anew every epoch is right more often than always naming the largest
-/// cluster, and clusters neither run together nor are found anew by chance.
-fn clusters_are_told_apart(device: &Device, network: Architecture) {
-    let (told, _) = of_targets(device, MethodChoice::DeepCluster, network, (8, 0.02));
-    // Clusters and classifier are others in every epoch, and so is how hard they are to tell
-    // apart: some epochs' mean is steady.
-    let (accuracy, chance) = figure(&told, "accuracy");
-    let gains: Vec<f64> =
-        accuracy.iter().zip(chance).map(|(share, chance)| share - chance).collect();
-    let gain = gains[3..].iter().sum::<f64>() / 5.0;
-    println!("{network}: {gains:?} over chance");
-    assert!(gain > 0.04, "{gain} of {gains:?}");
-    let largest = figure(&told, "largest cluster").0;
-    assert!(largest.iter().all(|share| *share < 0.5), "{largest:?}");
-    let used = figure(&told, "clusters in use").0;
-    assert!(used.iter().all(|share| *share > 0.9), "{used:?}");
-    let information = figure(&told, "mutual information").0;
-    println!("{information:?}, {largest:?}, {used:?}");
-    assert_eq!(information[0], 0.0, "nothing was before");
-    assert!(information[7] > 0.2, "{information:?}");
+fn is_learnt(device: &Device, ((method, how_long, figures), network): (Task, Architecture)) {
+    let (told, _, saved) = told(device, method, network, how_long);
+    for (name, holds) in figures {
+        let (shares, chances) = figure(&told, name);
+        let said = format!("{method}, {network}: {name} {shares:?}, by chance {chances:?}");
+        println!("{said}");
+        assert!(holds(&shares, &chances), "{said}");
+        // What was told of is not counted again.
+        let counted = saved.state.words(name).map_or(&[][..], |(_, counted)| counted);
+        assert!(counted.iter().all(|c| *c == 0), "{counted:?}");
+    }
+    if method == MethodChoice::BiGan {
+        let parts = ["pictures", "latents", "pairs"].map(|part| format!("discriminator.{part}"));
+        let heads = heads(&saved);
+        assert!(heads[..2] == ["latent", "generator"] && heads[2..] == parts, "{heads:?}");
+    }
 }
 
 /// Features are nearer to their own points than those of a network that does not learn, whose
 /// pictures are given near points all the same.
 fn points_are_reached(device: &Device, networks: &[Architecture]) {
     let reached = |network, rate| {
-        let (told, losses) = of_targets(device, MethodChoice::Nat, network, (7, rate));
+        let (told, losses, _) = told(device, MethodChoice::Nat, network, (7, rate));
         let (nearest, chance) = figure(&told, "own point nearest");
         println!("{network} at {rate:e}: {nearest:?}, by chance {chance:?}; {losses:?}");
         assert!(nearest[6] > 3.0 * chance[6], "{nearest:?}");
@@ -179,45 +173,30 @@ fn points_are_reached(device: &Device, networks: &[Architecture]) {
     }
 }
 
-/// Quarters add up to their own picture rather than to another.
-fn quarters_add_up(device: &Device, network: Architecture) {
-    let (told, _) = of_targets(device, MethodChoice::Counting, network, (6, 0.003));
-    let (accuracy, chance) = figure(&told, "accuracy");
-    println!("{network}: {accuracy:?}, by chance {chance:?}");
-    assert!(accuracy[5] > 0.57, "{accuracy:?}");
-}
-
-const GUESSED: [MethodChoice; 4] =
-    [MethodChoice::Context, MethodChoice::Jigsaw, MethodChoice::SplitBrain, MethodChoice::Colour];
-
 fn all_are_learnt_on(device: &Device, network: Architecture) {
-    GUESSED.into_iter().for_each(|method| is_guessed(device, (method, network)));
-    pairs_are_told_apart(device, network);
-    clusters_are_told_apart(device, network);
-    quarters_add_up(device, network);
+    TASKS.into_iter().for_each(|task| is_learnt(device, (task, network)));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn pretext_tasks_are_learnt_on_cuda() {
-    for precision in [Precision::F32, Precision::Bf16] {
-        let device = Device::cuda(0, precision).unwrap();
-        NETWORKS.into_iter().for_each(|network| all_are_learnt_on(&device, network));
-        points_are_reached(&device, &NETWORKS);
-    }
+    on_cuda(|device| {
+        NETWORKS.into_iter().for_each(|network| all_are_learnt_on(device, network));
+        points_are_reached(device, &NETWORKS);
+    });
 }
 
 /// A task of tiles and one of colours.
 #[test]
 fn guesses_become_better_than_chance() {
-    let some = [MethodChoice::Context, MethodChoice::Colour];
-    beside_each_other(some.map(|method| (method, Architecture::ResNet18)), is_guessed);
+    let some = [CONTEXT, COLOUR];
+    beside_each_other(some.map(|task| (task, Architecture::ResNet18)), is_learnt);
 }
 
 /// A method that guesses colours from others is refused a network that sees what is to be guessed.
 #[test]
 fn a_network_that_sees_the_answer_is_refused() {
-    let mut config = small(MethodChoice::SplitBrain, Architecture::ResNet18);
+    let (mut config, _) = of_method(MethodChoice::SplitBrain, Architecture::ResNet18);
     config.set("network.colours", "rgb").unwrap();
     let refused = config.check().unwrap_err().to_string();
     assert!(refused.starts_with("network.colours: split-brain"), "{refused}");

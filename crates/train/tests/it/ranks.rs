@@ -16,7 +16,7 @@ use anchorhood_train::{
     fellow_readers, found_by_first, measure, train,
 };
 
-use crate::common::{data, judged, losses, pretexts, steps, tiny, tiny_by};
+use crate::common::{data, each, judged, losses, methods, pretexts, steps, tiny, tiny_by};
 
 /// Goes on with a run, or begins it, as so many processes; what the first hears.
 fn go_on(
@@ -45,21 +45,24 @@ fn go_on(
     ThreadRank::run(ranks, one).swap_remove(0)
 }
 
+/// A run from its beginning to its end.
+fn whole(ranks: usize, config: &RunConfig, data: &Dataset) -> Vec<Event> {
+    let runs = tempfile::tempdir().unwrap();
+    go_on(ranks, runs.path(), |_| config.clone(), data).unwrap()
+}
+
 /// Shares that a method told of what it is taught by.
 fn shares(events: &[Event]) -> Vec<f64> {
     pretexts(events).iter().flat_map(|told| told.figures.iter().map(|f| f.share)).collect()
 }
 
 fn discovered(events: &[Event]) -> Option<Discovered> {
-    events.iter().find_map(|event| match event {
-        Event::Discovered(found) => Some(found.clone()),
-        _ => None,
-    })
+    each!(events, Event::Discovered(found) => found.clone()).next()
 }
 
 /// One step an epoch, statistics of the whole batch.
 fn one_step(method: MethodChoice) -> RunConfig {
-    let mut config = tiny_by(method);
+    let mut config = tiny_by(method, [16, 8]);
     config.network.architecture = Architecture::ResNet10;
     config.training.rounds = 0;
     config.training.batch = config.data.shapes_train;
@@ -69,26 +72,12 @@ fn one_step(method: MethodChoice) -> RunConfig {
 
 #[test]
 fn the_first_step_is_that_of_one_process() {
-    for method in [
-        MethodChoice::And,
-        MethodChoice::Instance,
-        MethodChoice::Anchorhood,
-        MethodChoice::SimClr,
-        MethodChoice::SimSiam,
-        MethodChoice::Byol,
-        MethodChoice::DeepCluster,
-        MethodChoice::Nat,
-        MethodChoice::SplitBrain,
-        MethodChoice::Colour,
-        MethodChoice::Jigsaw,
-        MethodChoice::Context,
-    ] {
+    for method in methods().filter(|method| method.alone_because().is_none()) {
         let config = one_step(method);
         let data = data(&config);
         let config = config.fitted(&data).unwrap();
         let of = |ranks: usize| {
-            let runs = tempfile::tempdir().unwrap();
-            let events = go_on(ranks, runs.path(), |_| config.clone(), &data).unwrap();
+            let events = whole(ranks, &config, &data);
             (losses(&events)[0], judged(&events), shares(&events))
         };
         let (whole, judged, told) = of(1);
@@ -111,8 +100,8 @@ fn a_run_goes_on_with_other_processes() {
     let mut all = tiny();
     all.data.shapes_train = 22; // which four cannot share out evenly
     all.training.rounds = 2;
-    let (data, one) = (data(&all), tempfile::tempdir().unwrap());
-    let whole = go_on(1, one.path(), |_| all.clone(), &data).unwrap();
+    let data = data(&all);
+    let whole = whole(1, &all, &data);
     for processes in [[1, 2, 4], [4, 1, 2], [2, 4, 1]] {
         let runs = tempfile::tempdir().unwrap();
         let path = |name: &str| checkpoint_path(&runs.path().join("run"), name);
@@ -187,7 +176,8 @@ fn fifty_losses_part_as_those_of_one_process_do() {
     config.discovery.fill = false;
     config.training.batch = 8;
     config.data.shapes_train = STEPS * config.training.batch;
-    config.training.learning_rate = 0.003; // at a high one all that parts is soon as far apart as can be
+    // At a high one all that parts is soon as far apart as can be.
+    config.training.learning_rate = 0.003;
     let data = data(&config);
     let at = |level: SimdLevel| Device::new(Cpu::with_level(1, level).unwrap());
     let levels = SimdLevel::available().into_iter().map(at);
@@ -280,8 +270,7 @@ fn approximate_discovery_is_that_of_one_process() {
     config.discovery.by = DiscoverChoice::Approximate;
     let data = data(&config);
     for ranks in [1, 2, 4] {
-        let runs = tempfile::tempdir().unwrap();
-        let events = go_on(ranks, runs.path(), |_| config.clone(), &data).unwrap();
+        let events = whole(ranks, &config, &data);
         let found = discovered(&events).unwrap();
         // So few pictures are all in the sample.
         assert_eq!(found.recall, Some(1.0), "{ranks} ranks");
@@ -384,7 +373,8 @@ fn a_process_reads_the_pictures_of_its_batches() {
         };
         let device = Device::cpu(1).among(Communicator::of(rank));
         let mut trainer = Trainer::new(&device, &config, set).unwrap();
-        asked.lock().unwrap().clear(); // what was looked at to know whether there is anything to learn
+        // What was looked at to know whether there is anything to learn.
+        asked.lock().unwrap().clear();
         trainer.begin().unwrap();
         let at = |batch| Position { batch, ..Position::default() };
         for step in 0..n / batch {

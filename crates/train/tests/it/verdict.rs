@@ -7,7 +7,7 @@ use anchorhood_train::{
     model_path,
 };
 
-use crate::common::{self, Brought, Run, without_clock};
+use crate::common::{self, Brought, Run, each, without_clock};
 
 /// Eight epochs, each a round of its own, after each of which there is a verdict.
 fn config(patience: usize) -> RunConfig {
@@ -44,14 +44,11 @@ fn collapse(network: &mut Network) -> Result<()> {
 }
 
 fn trained(events: &[Event]) -> Vec<(usize, LabelFreeEvaluated)> {
-    let of = |event: &Event| match event {
-        Event::LabelFree(e) => match e.subject {
-            Subject::Trained { round, .. } => Some((round, *e)),
-            _ => None,
-        },
+    let of = |e: LabelFreeEvaluated| match e.subject {
+        Subject::Trained { round, .. } => Some((round, e)),
         _ => None,
     };
-    events.iter().filter_map(of).collect()
+    each!(events, Event::LabelFree(e) => *e).filter_map(of).collect()
 }
 
 #[test]
@@ -66,10 +63,7 @@ fn a_run_that_collapses_ends_and_keeps_what_was_good() {
         assert_eq!(e.chosen, Some(good), "{e:?}");
         assert!(if good { e.figures.score > 0.1 } else { e.figures.score == 0.0 }, "{e:?}");
     }
-    let stops = told.iter().filter_map(|e| match e {
-        Event::StoppedEarly(s) => Some((s.round, s.epoch, s.worse)),
-        _ => None,
-    });
+    let stops = each!(told, Event::StoppedEarly(s) => (s.round, s.epoch, s.worse));
     assert_eq!(stops.collect::<Vec<_>>(), [(5, 0, 2)]);
     assert_eq!(model_path(run.dir.path()), run.dir.checkpoint("chosen"));
     assert_eq!(run.checkpoint("chosen").standing.position.round, 4, "after round 3");

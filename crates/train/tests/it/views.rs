@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use anchorhood_engine::{Batch, Device, Graph, Network, NetworkOptions, Precision, Result, Stream};
+use anchorhood_engine::{Batch, Device, Graph, Network, NetworkOptions, Result, Stream};
 use anchorhood_methods::{Method, ViewSettings};
 use anchorhood_train::{Placement, Position, RunConfig, Trainer, TrainingSet};
 
@@ -93,7 +93,5 @@ fn each_view_has_its_settings_on_the_cpu() {
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn each_view_has_its_settings_on_cuda() {
-    for precision in [Precision::F32, Precision::Bf16] {
-        each_view_has_its_settings(&Device::cuda(0, precision).unwrap());
-    }
+    common::on_cuda(each_view_has_its_settings);
 }

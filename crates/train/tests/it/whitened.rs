@@ -6,20 +6,15 @@ use std::path::Path;
 use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
 use anchorhood_train::{
-    Checkpoint, ConfigError, MethodChoice, Preset, RunConfig, RunDir, Standing, TrainError,
-    Trainer, TrainingSet, judge, train,
+    Checkpoint, ConfigError, MethodChoice, RunConfig, RunDir, Standing, TrainError, Trainer,
+    TrainingSet, judge, train,
 };
 
-use crate::common::{Run, data, judged, trainer, unlabelled};
+use crate::common::{Run, data, judged, small, trainer, unlabelled};
 
 fn config(whiten: f64) -> RunConfig {
-    let mut config = Preset::Quick.config_for("shapes", MethodChoice::SimClr);
-    config.data.shapes_train = 240;
-    config.data.shapes_test = 200;
-    config.data.size = Some(16);
-    config.network.width = 4;
-    config.training.batch = 30;
-    config.training.epochs = 3;
+    let mut config = small(MethodChoice::SimClr, [240, 200], 16, 4);
+    (config.training.batch, config.training.epochs) = (30, 3);
     config.evaluation.k = 9;
     config.method.whiten = whiten;
     config

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anchorhood::discover::{MemoryBank, Neighbourhoods};
+use anchorhood::discover::{DiscoverBy, MemoryBank, Neighbourhoods};
 use serde_json::json;
 
 use super::{median, step::random_rows};
@@ -30,14 +30,12 @@ fn discoveries(args: &BenchDiscoverArgs, ranks: &Ranks) -> Result<(), Failure> {
     let device = device::open(&machine)?.among(ranks.communicator.clone());
     let (threads, processes) = (machine.thread_count(), ranks.communicator.ranks());
     let bank = MemoryBank::from_values(&device, &random_rows(args.n, args.dim), args.dim)?;
-    let discover = match args.approximate {
-        false => Neighbourhoods::discover,
-        true => Neighbourhoods::discover_approximately,
-    };
+    let by = if args.approximate { DiscoverBy::Approximate } else { DiscoverBy::Exact };
     let (mut seconds, mut recall) = (vec![], None);
     for _ in 0..args.repeat {
         let clock = Instant::now();
-        let found = discover(&device, &bank, args.neighbours, 0.1, 0.5, &|_| {})?;
+        let k = args.neighbours;
+        let found = Neighbourhoods::discover(&device, &bank, by, k, 0.1, 0.5, &|_| {})?;
         seconds.push(clock.elapsed().as_secs_f64());
         recall = found.recall();
     }
