@@ -175,10 +175,7 @@ pub enum DataError {
 fn in_brackets(kinds: &[PassedOver]) -> String {
     let kinds = kinds.iter().filter(|kind| kind.why.is_some());
     let kinds: Vec<String> = kinds.map(PassedOver::to_string).collect();
-    match kinds.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", kinds.join(", ")),
-    }
+    if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }
 }
 
 impl DataError {

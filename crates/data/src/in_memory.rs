@@ -205,10 +205,7 @@ impl Dataset {
             Some(size) => resize::split(split, size.into()),
             None => Ok(split),
         };
-        let tested_from = match choice.held_out {
-            true => Some(&self.train),
-            false => self.test.as_ref(),
-        };
+        let tested_from = if choice.held_out { Some(&self.train) } else { self.test.as_ref() };
         let test = tested_from.zip(choice.test).map(|(of, test)| at_size(of.subset(&test)));
         let (train, test) = (at_size(self.train.subset(&choice.train))?, test.transpose()?);
         Ok(Dataset { train, test, ..self })

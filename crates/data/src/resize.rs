@@ -124,10 +124,7 @@ impl Span {
     /// begins, to the even pixel.
     fn centre(of: Extent, to: usize, size: usize, reversed: bool) -> Span {
         let before = ((to - size) as f64 / 2.0).round_ties_even();
-        let before = match reversed {
-            true => (to - size) as f64 - before,
-            false => before,
-        };
+        let before = if reversed { (to - size) as f64 - before } else { before };
         let scale = of.seen / to as f64;
         let start = before * scale;
         Span { start, length: (size as f64 * scale).min(of.seen - start) }

@@ -126,16 +126,15 @@ impl Weights {
 
     /// The same from bytes; `path` names them in errors.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Weights, WeightsError> {
-        let (raw, notes) = match torch_file::is_archive(bytes) {
-            true => {
-                let tensors = torch_file::tensors(bytes)
-                    .map_err(|reason| WeightsError::NotTorch { path: path.into(), reason })?;
-                (tensors, BTreeMap::new())
-            }
-            false => safetensors_of(bytes).map_err(|e| WeightsError::NotSafetensors {
+        let (raw, notes) = if torch_file::is_archive(bytes) {
+            let tensors = torch_file::tensors(bytes)
+                .map_err(|reason| WeightsError::NotTorch { path: path.into(), reason })?;
+            (tensors, BTreeMap::new())
+        } else {
+            safetensors_of(bytes).map_err(|e| WeightsError::NotSafetensors {
                 path: path.into(),
                 reason: e.to_string(),
-            })?,
+            })?
         };
         let mut tensors = BTreeMap::new();
         for (name, tensor) in raw.into_iter().filter(|(name, _)| !is_counter(name)) {

@@ -281,10 +281,7 @@ fn hugging_face_squaring(json: &Json) -> Told {
 fn hugging_face(json: &Json) -> Option<MeanAndStd> {
     let said_no = |name: &str| json.get(name) == Some(&Json::Bool(false));
     let factor = json.get("rescale_factor").and_then(Json::as_f64);
-    let factor = match said_no("do_rescale") {
-        true => 1.0,
-        false => factor.unwrap_or(1.0 / 255.0),
-    };
+    let factor = if said_no("do_rescale") { 1.0 } else { factor.unwrap_or(1.0 / 255.0) };
     let scale = 255.0 * factor; // of values in [0, 1]
     match said_no("do_normalize") {
         true => both(Some(&vec![0.0; 3].into()), Some(&vec![1.0; 3].into()), scale),

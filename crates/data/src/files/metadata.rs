@@ -160,12 +160,11 @@ mod tests {
             entry.extend(tag.to_be_bytes());
             entry.extend(2_u16.to_be_bytes());
             entry.extend((value.len() as u32).to_be_bytes());
-            match value.len() <= 4 {
-                true => entry.extend([&value[..], &[0; 4]].concat()[..4].iter()),
-                false => {
-                    entry.extend(((from + heap.len()) as u32).to_be_bytes());
-                    heap.extend(value);
-                }
+            if value.len() <= 4 {
+                entry.extend([&value[..], &[0; 4]].concat()[..4].iter())
+            } else {
+                entry.extend(((from + heap.len()) as u32).to_be_bytes());
+                heap.extend(value);
             }
             entry
         };

@@ -149,10 +149,7 @@ fn chosen_parts(
 impl Part {
     /// Those at ascending `indices`. There may be millions: all of them are not copied.
     fn only(self, indices: &[usize]) -> Part {
-        match indices.len() == self.files.len() {
-            true => self,
-            false => self.subset(indices),
-        }
+        if indices.len() == self.files.len() { self } else { self.subset(indices) }
     }
 
     fn subset(&self, indices: &[usize]) -> Part {
@@ -259,10 +256,7 @@ impl Reader<'_> {
         let (part, sums) = (part.only(&readable), survey.sums);
         let files = part.files.clone();
         let files = OnDemand::new(self.root.into(), files, self.size, survey.checksums);
-        let files = match self.fits {
-            true => files.keeping(),
-            false => files,
-        };
+        let files = if self.fits { files.keeping() } else { files };
         let store = Arc::new(Store::Files(files));
         let pictures = Pictures::stored(self.size, self.size, part.files.len(), store);
         let crops = self.crops.then_some(Crops::OnDemand);
@@ -274,10 +268,7 @@ impl Reader<'_> {
     fn one(&self, path: &Path, out: &mut [u8], slot: &mut [u8]) -> Result<Sums, String> {
         let read = Picture::read_for(path, self.size, |picture| {
             picture.square(self.size, out)?;
-            match slot.is_empty() {
-                true => Ok(()),
-                false => fill(picture, self.size, slot),
-            }
+            if slot.is_empty() { Ok(()) } else { fill(picture, self.size, slot) }
         });
         (self.step)();
         read.map(|()| Sums::of(out))

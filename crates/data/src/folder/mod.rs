@@ -29,12 +29,11 @@ pub const SIZE: usize = 32;
 pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataError> {
     let name = name_of(root);
     let is_list = root.is_file() && !archive::is_archive(root);
-    let (folder, (train, test, found, decided)) = match is_list {
-        true => {
-            let (folder, found) = list::read(root)?;
-            (folder, one_part(found, &name, labels)?)
-        }
-        false => (root.into(), parts(root, &name, labels)?),
+    let (folder, (train, test, found, decided)) = if is_list {
+        let (folder, found) = list::read(root)?;
+        (folder, one_part(found, &name, labels)?)
+    } else {
+        (root.into(), parts(root, &name, labels)?)
     };
     if labels == LabelChoice::Folders && !matches!(decided, FolderLabels::Classes(_)) {
         return Err(DataError::BadOption {
@@ -60,10 +59,7 @@ pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataErro
 /// The folder's own name, also when it was given as `.`.
 fn name_of(root: &Path) -> String {
     let full = root.canonicalize().unwrap_or_else(|_| root.into());
-    let name = match full.is_dir() {
-        true => full.file_name(),
-        false => full.file_stem(),
-    };
+    let name = if full.is_dir() { full.file_name() } else { full.file_stem() };
     name.map_or_else(|| "pictures".into(), |n| n.to_string_lossy().into_owned())
 }
 

@@ -114,10 +114,7 @@ fn summary(
         size: index.size,
         bytes: disk.length(to).map_err(|e| DataError::io(to, e))?,
         // Of a published set squares are what training takes anyway.
-        cut: match index.set.is_empty() {
-            true => entries().filter(is_cut).count(),
-            false => 0,
-        },
+        cut: if index.set.is_empty() { entries().filter(is_cut).count() } else { 0 },
         skipped: skipped.collect(),
         published: facts_of(&index.set).is_some(),
         unchanged,

@@ -32,10 +32,7 @@ pub(crate) fn open(folder: &Path) -> Result<Listing, DataError> {
 fn list_of(folder: &Path, split: &str) -> PathBuf {
     let name = format!("{split}_list.mat");
     let below = folder.join("lists").join(&name);
-    match below.is_file() {
-        true => below,
-        false => folder.join(name),
-    }
+    if below.is_file() { below } else { folder.join(name) }
 }
 
 /// What the lists name.

@@ -179,12 +179,10 @@ fn synsets_by_id(path: &Path) -> Result<HashMap<u32, String>, DataError> {
         }
         element += 1;
     }
-    match found.is_empty() {
-        true => Err(DataError::bad(
-            path,
-            "expected structures called synsets with ILSVRC2012_ID and WNID",
-        )),
-        false => Ok(found),
+    if found.is_empty() {
+        Err(DataError::bad(path, "expected structures called synsets with ILSVRC2012_ID and WNID"))
+    } else {
+        Ok(found)
     }
 }
 
