@@ -338,17 +338,12 @@ mod tests {
         assert_eq!(Whole::decode(&unknown), Some(whole()));
     }
 
-    /// Whatever the bytes are, nothing panics, and nothing that is cut off is taken for the whole.
+    /// Nothing that is cut off is taken for the whole. `crates/fuzzing` tries other bytes.
     #[test]
     fn damage_is_refused() {
         let bytes = whole().encode();
         for cut in 0..bytes.len() {
             assert_ne!(Whole::decode(&bytes[..cut]), Some(whole()), "{cut}");
-        }
-        for (at, bit) in (0..bytes.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
-            let mut bad = bytes.clone();
-            bad[at] ^= 1 << bit;
-            let _something_or_nothing = Whole::decode(&bad);
         }
         let refused: [&[u8]; 6] = [
             &[0x08],                                                          // no value
