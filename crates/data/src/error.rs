@@ -226,3 +226,7 @@ impl DataError {
         DataError::Io { path: path.into(), source }
     }
 }
+    pub(crate) fn option(option: &'static str, why: impl Into<String>) -> Self {
+        DataError::BadOption { option, why: why.into() }
+    }
+

@@ -117,7 +117,7 @@ impl Loader {
         queue: usize,
     ) -> Result<Self, DataError> {
         if feed.batch == 0 {
-            return Err(DataError::BadOption { option: "batch", why: "must be at least 1".into() });
+            return Err(DataError::option("batch", "must be at least 1"));
         }
         let batches_per_epoch = feed.pictures.len() / feed.batch;
         if batches_per_epoch == 0 {
@@ -153,10 +153,9 @@ impl Loader {
             let shared = Arc::clone(&loader.shared);
             let thread = std::thread::Builder::new().name(format!("loader-{i}"));
             let thread = thread.spawn(move || shared.run());
-            loader.threads.push(thread.map_err(|e| DataError::BadOption {
-                option: "loader threads",
-                why: format!("a thread could not be started: {e}"),
-            })?);
+            let none = |e| format!("a thread could not be started: {e}");
+            let thread = thread.map_err(|e| DataError::option("loader threads", none(e)))?;
+            loader.threads.push(thread);
         }
         Ok(loader)
     }

@@ -70,7 +70,7 @@ impl Default for LoadOptions {
 
 impl LoadOptions {
     fn check(&self) -> Result<(), DataError> {
-        let bad = |option, why: &str| Err(DataError::BadOption { option, why: why.into() });
+        let bad = |option, why: &str| Err(DataError::option(option, why));
         if self.size.is_some_and(|size| !(4..=1024).contains(&size)) {
             return bad("size", "must be between 4 and 1024");
         }
@@ -119,10 +119,8 @@ pub fn open_with_progress(
 /// Where the data set lies that `spec` names: anything but `shapes`, which lies nowhere.
 pub(crate) fn find(spec: &str) -> Result<FoundSet, DataError> {
     if spec == "shapes" {
-        return Err(DataError::BadOption {
-            option: "data",
-            why: "shapes are drawn by the program; there are no files".into(),
-        });
+        let why = "shapes are drawn by the program; there are no files";
+        return Err(DataError::option("data", why));
     }
     if let Some(named) = Named::parse(spec) {
         return named.find();

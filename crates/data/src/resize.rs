@@ -184,7 +184,7 @@ pub(crate) fn split(split: Split, by: Squaring) -> Result<Split, DataError> {
             let sides = [height.into(), width.into()];
             to_square_by(picture, sides, by, [false; 2], out)
         })
-        .map_err(|why| DataError::BadOption { option: "size", why })?;
+        .map_err(|why| DataError::option("size", why))?;
     Ok(Split { pictures: Pictures::new(size, size, pixels)?, ..split })
 }
 
@@ -201,12 +201,10 @@ pub(crate) fn room(n: usize, one: usize, size: usize) -> Result<Vec<u8>, DataErr
             pixels.extend(std::iter::repeat_n(0, bytes));
             Ok(pixels)
         }
-        _ => Err(DataError::BadOption {
-            option: "size",
-            why: format!(
-                "{n} pictures of {size}×{size} do not fit in memory; use a smaller size or a limit"
-            ),
-        }),
+        _ => {
+            let what = format!("{n} pictures of {size}×{size} do not fit in memory");
+            Err(DataError::option("size", format!("{what}; use a smaller size or a limit")))
+        }
     }
 }
 

@@ -36,10 +36,7 @@ pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataErro
         (root.into(), parts(root, &name, labels)?)
     };
     if labels == LabelChoice::Folders && !matches!(decided, FolderLabels::Classes(_)) {
-        return Err(DataError::BadOption {
-            option: "labels",
-            why: format!("{}: {decided}", root.display()),
-        });
+        return Err(DataError::option("labels", format!("{}: {decided}", root.display())));
     }
     Ok(Listing {
         name,

@@ -71,18 +71,13 @@ pub fn pack_on(
     progress: &Progress,
 ) -> Result<Packed, DataError> {
     if size.is_some_and(|size| !(4..=1024).contains(&size)) {
-        return Err(DataError::BadOption {
-            option: "size",
-            why: "must be between 4 and 1024".into(),
-        });
+        return Err(DataError::option("size", "must be between 4 and 1024"));
     }
     // Said before hours of work; and a rename would put a file in the place of a device.
     let there = disk.kind(to).map_err(|e| DataError::io(to, e))?;
     if matches!(there, Kind::Folder | Kind::Other) {
-        return Err(DataError::BadOption {
-            option: "output",
-            why: format!("{} is no file; give the name of one", to.display()),
-        });
+        let why = format!("{} is no file; give the name of one", to.display());
+        return Err(DataError::option("output", why));
     }
     let source = Source::of(spec, size)?;
     let fingerprint = source.fingerprint();
@@ -148,10 +143,8 @@ impl Source {
                 });
             }
             FoundSet::Pack(path) => {
-                return Err(DataError::BadOption {
-                    option: "data",
-                    why: format!("{} is packed already", path.display()),
-                });
+                let why = format!("{} is packed already", path.display());
+                return Err(DataError::option("data", why));
             }
             files => listing(files, LabelChoice::Auto)?,
         };
