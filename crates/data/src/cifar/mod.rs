@@ -20,7 +20,7 @@ use source::Source;
 
 use crate::sets::SetFacts;
 use crate::statistics::Sums;
-use crate::{DataError, Dataset, FolderReport, Labels, Pictures, Split};
+use crate::{DataError, Dataset, Labels, Pictures, Split};
 
 /// Side of a CIFAR picture.
 const SIDE: usize = 32;
@@ -115,17 +115,9 @@ pub(crate) fn is_archive(path: &Path) -> bool {
 fn load(mut source: Source, records: [usize; 2]) -> Result<Dataset, DataError> {
     let (form, facts) = (source.form, source.form.facts);
     let classes = class_names(&mut source);
-    let train = split(&mut source, form.train, records.train, &classes)?;
-    let test = split(&mut source, &[form.test], records.test, &classes)?;
-    Ok(Dataset {
-        name: form.kind.facts.name.into(),
-        train,
-        test: Some(test),
-        mean: form.kind.facts.mean,
-        std: form.kind.facts.std,
-        skipped: Vec::new(),
-        report: FolderReport::default(),
-    })
+    let train = split(&mut source, form.train, records[0], &classes)?;
+    let test = split(&mut source, &[form.test], records[1], &classes)?;
+    Ok(Dataset::of(facts.name, train, Some(test), (facts.mean, facts.std)))
 }
 
 fn split(
@@ -146,11 +138,8 @@ fn split(
             }
         }
     }
-    Ok(Split {
-        pictures: Pictures::new(SIDE, SIDE, pixels)?,
-        labels: Some(Labels::new(labels, classes.to_vec())),
-        names: Vec::new(),
-    })
+    let labels = Labels::new(labels, classes.to_vec());
+    Split::from(Pictures::new(SIDE, SIDE, pixels)?).labelled(labels)
 }
 
 fn binary(
@@ -189,7 +178,8 @@ fn python(
     let values = pickle.ints(key).map_err(bad)?;
     if (rows, columns) != (records, PIXELS) || values.len() != records {
         return Err(bad(format!(
-            "expected {records} pictures of {PIXELS} bytes with as many labels, found {rows} of {columns} with {} labels",
+            "expected {records} pictures of {PIXELS} bytes with as many labels, found {rows} of \
+             {columns} with {} labels",
             values.len()
         )));
     }
@@ -209,7 +199,8 @@ fn checked(source: &Source, file: &str, record: usize, label: u64) -> Result<u32
         false => Err(DataError::bad(
             source.path(file),
             format!(
-                "record {record} has the label {label}, but there are {classes} classes; the file is damaged"
+                "record {record} has the label {label}, but there are {classes} classes; the file \
+                 is damaged"
             ),
         )),
     }

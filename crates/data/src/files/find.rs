@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{FolderReport, Part, picture_named};
-use crate::{DataError, LabelChoice, folder};
+use crate::{DataError, LabelChoice, Labels, folder};
 
 /// A file that should be a picture; whether it is, reading will tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,14 +54,11 @@ pub fn find_pictures(root: &Path, labels: LabelChoice) -> Result<PictureFiles, D
 }
 
 fn files_of(part: &Part, root: &Path) -> Vec<PictureFile> {
-    let class = |i: usize| {
-        let number = *part.values.get(i)? as usize;
-        part.classes.as_ref()?.get(number).cloned()
-    };
+    let class = |labels: &Labels, i: usize| labels.classes()[labels.get(i) as usize].clone();
     let file = |(i, name): (usize, &String)| PictureFile {
         path: picture_named(root, name),
         name: name.clone(),
-        class: class(i),
+        class: part.labels.as_ref().map(|labels| class(labels, i)),
     };
     part.files.iter().enumerate().map(file).collect()
 }

@@ -24,7 +24,7 @@ use crate::folder::SIZE;
 use crate::statistics::Sums;
 use crate::store::Store;
 use crate::{
-    CropsFrom, DataError, Dataset, Labels, LoadOptions, Pictures, Progress, Split, memory, resize,
+    CropsFrom, DataError, Dataset, LoadOptions, Pictures, Progress, Split, memory, resize,
 };
 
 /// Reads what the options choose of a listing.
@@ -87,19 +87,11 @@ pub(crate) fn open_within(
             why,
         });
     }
-    let (mean, std) = match listing.facts {
-        Some(facts) => (facts.mean, facts.std),
-        None => sums.mean_and_std(),
-    };
-    Ok(Dataset {
-        name: listing.name,
-        train,
-        test: test.map(|(t, _)| t).filter(|t| !t.pictures.is_empty()),
-        mean,
-        std,
-        skipped,
-        report: listing.report,
-    })
+    let known = listing.facts.map(|facts| (facts.mean, facts.std));
+    let statistics = known.unwrap_or_else(|| sums.mean_and_std());
+    let test = test.map(|(t, _)| t).filter(|t| !t.pictures.is_empty());
+    let report = listing.report;
+    Ok(Dataset { skipped, report, ..Dataset::of(listing.name, train, test, statistics) })
 }
 
 /// Pictures that are looked at to know how large they are.
@@ -134,7 +126,7 @@ fn chosen_parts(
     let offer = Offer {
         train: train.files.len(),
         test: test.as_ref().map(|t| t.files.len()),
-        holds_out: holds_out && train.classes.is_some(),
+        holds_out: holds_out && train.labels.is_some(),
         shuffled: false,
     };
     let choice = offer.choose(options);
@@ -155,11 +147,7 @@ impl Part {
     fn subset(&self, indices: &[usize]) -> Part {
         Part {
             files: indices.iter().map(|&i| self.files[i].clone()).collect(),
-            values: match &self.classes {
-                Some(_) => indices.iter().map(|&i| self.values[i]).collect(),
-                None => Vec::new(),
-            },
-            classes: self.classes.clone(),
+            labels: self.labels.as_ref().map(|labels| labels.subset(indices)),
         }
     }
 
@@ -180,11 +168,7 @@ impl Part {
     }
 
     fn split(self, pictures: Pictures) -> Split {
-        Split {
-            pictures,
-            labels: self.classes.map(|classes| Labels::new(self.values, classes)),
-            names: self.files,
-        }
+        Split { pictures, labels: self.labels, names: self.files }
     }
 }
 

@@ -298,7 +298,7 @@ fn an_unknown_class_is_an_error_that_names_the_picture() {
     let files = || ["cat/1.jpg", "eel/2.jpg"].map(String::from);
     let classes = |names: &[&str]| names.iter().map(|n| n.to_string()).collect();
     let known = part(files().into(), "val", classes(&["cat", "dog", "eel"])).unwrap();
-    assert_eq!(known.values, [0, 2]);
+    assert_eq!(known.labels.unwrap().values(), [0, 2]);
     let unknown = part(files().into(), "val", classes(&["cat", "dog"]));
     assert!(matches!(
         unknown.err().unwrap(),

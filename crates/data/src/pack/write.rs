@@ -19,7 +19,7 @@ use crate::recognise::FoundSet;
 use crate::resize::to_square;
 use crate::sets::facts_of;
 use crate::statistics::Sums;
-use crate::{DataError, Dataset, LabelChoice, PREPROCESSING, Progress, Split, crops};
+use crate::{DataError, Dataset, LabelChoice, Labels, PREPROCESSING, Progress, Split, crops};
 
 /// Pixels decoded before they are written.
 const CHUNK_BYTES: usize = 64 << 20;
@@ -174,7 +174,9 @@ impl Source {
             }
             Pixels::Files(listing) => {
                 for (name, part) in listing.parts() {
-                    hash.update(format!("{name} {:?} {:?}\n", part.classes, part.values));
+                    let labels = part.labels.as_ref();
+                    let values = labels.map_or(&[][..], Labels::values);
+                    hash.update(format!("{name} {:?} {values:?}\n", labels.map(Labels::classes)));
                     let marks = part.files.par_iter().map(|f| mark(&listing.root, f));
                     let marks: Vec<String> = marks.collect();
                     marks.iter().for_each(|m| hash.update(m));
@@ -217,22 +219,17 @@ impl SourcePart<'_> {
         }
     }
 
-    fn classes(&self) -> Option<Vec<String>> {
+    fn labels(&self) -> Option<&Labels> {
         match self {
-            SourcePart::Memory(split) => split.labels.as_ref().map(|l| l.classes().to_vec()),
-            SourcePart::Files(_, part) => part.classes.clone(),
+            SourcePart::Memory(split) => split.labels.as_ref(),
+            SourcePart::Files(_, part) => part.labels.as_ref(),
         }
     }
 
-    fn name_and_class(&self, i: usize) -> (String, u32) {
+    fn name(&self, i: usize) -> Option<&String> {
         match self {
-            SourcePart::Memory(split) => (
-                split.names.get(i).cloned().unwrap_or_default(),
-                split.labels.as_ref().map_or(0, |l| l.get(i)),
-            ),
-            SourcePart::Files(_, part) => {
-                (part.files[i].clone(), part.values.get(i).copied().unwrap_or(0))
-            }
+            SourcePart::Memory(split) => split.names.get(i),
+            SourcePart::Files(_, part) => part.files.get(i),
         }
     }
 
@@ -281,11 +278,9 @@ fn write(
     };
     for part in &parts {
         let entries = write_part(part, source.size, &mut file, &step).map_err(io)?;
-        index.parts.push(PartIndex {
-            classes: part.classes(),
-            rows: [0, entries.len() as u64],
-            entries,
-        });
+        let classes = part.labels().map(|labels| labels.classes().to_vec());
+        let rows = [0, entries.len() as u64];
+        index.parts.push(PartIndex { classes, rows, entries });
     }
     check_readable(source, &index, total)?;
     let start = file.stream_position().map_err(io)?;
@@ -323,10 +318,9 @@ fn write_part(
             if result.is_ok() {
                 file.write_all(&pixels[i * one..][..one])?;
             }
-            let (name, class) = part.name_and_class(start + i);
             entries.push(Entry {
-                name,
-                class,
+                name: part.name(start + i).cloned().unwrap_or_default(),
+                class: part.labels().map_or(0, |labels| labels.get(start + i)),
                 height_and_width: result.as_ref().map_or([0; 2], |r| r.0),
                 pixels: result.map(|(_, crc, sums)| (crc, sums)),
             });
