@@ -370,7 +370,15 @@ mod tests {
     }
 
     fn loader(n: usize, threads: usize, batch: usize, epoch: u64, number: usize) -> Loader {
-        Loader::start_at(epoch, number, feed(n, batch), threads, 3).unwrap()
+        Loader::start_part(epoch, number, feed(n, batch), 0..batch, threads, 3).unwrap()
+    }
+
+    /// What the network sees of a picture.
+    fn seen(pictures: &Pictures, i: u32, how: &Augmentation, draws: &Draws) -> Vec<f32> {
+        let mut seen = vec![0.0; 8 * 8 * 3];
+        let picture = pictures.picture(i as usize);
+        augment(picture, [8; 2], [8; 2], how, draws, MEAN, STD, &mut seen);
+        seen
     }
 
     #[test]
@@ -385,25 +393,13 @@ mod tests {
     #[test]
     fn batches_are_as_promised() {
         let pictures = pictures(50);
-        let mut seen = vec![0.0; 8 * 8 * 3];
         for (k, batch) in loader(50, 2, 8, 0, 0).take(15).enumerate() {
             assert_eq!((batch.epoch, batch.number), (k as u64 / 6, k % 6));
             let order = Draws::new(7, Stream::Order, batch.epoch, 0).permutation(50);
             assert_eq!(batch.indices, order[batch.number * 8..][..8]);
             for (&i, got) in batch.indices.iter().zip(batch.pixels.chunks_exact(192)) {
                 let draws = Draws::new(7, Stream::Augment, batch.epoch, u64::from(i));
-                let how = Augmentation::default();
-                augment(
-                    pictures.picture(i as usize),
-                    [8; 2],
-                    [8; 2],
-                    &how,
-                    &draws,
-                    MEAN,
-                    STD,
-                    &mut seen,
-                );
-                assert_eq!(got, seen);
+                assert_eq!(got, seen(&pictures, i, &Augmentation::default(), &draws));
             }
         }
     }
@@ -417,7 +413,6 @@ mod tests {
         let pictures = pictures(20);
         let plain = loader(20, 1, 5, 0, 0);
         let several = Loader::start(feed, 2, 3).unwrap();
-        let mut seen = vec![0.0; 192];
         for (one, three) in plain.zip(several).take(9) {
             assert_eq!(one.indices, three.indices);
             let views: Vec<&[f32]> = three.pixels.chunks_exact(5 * 192).collect();
@@ -427,9 +422,7 @@ mod tests {
             for (v, (how, pixels)) in settings.iter().zip(views).enumerate() {
                 for (&i, got) in three.indices.iter().zip(pixels.chunks_exact(192)) {
                     let draws = view_draws(7, three.epoch, i, v as u32);
-                    let picture = pictures.picture(i as usize);
-                    augment(picture, [8; 2], [8; 2], how, &draws, MEAN, STD, &mut seen);
-                    assert_eq!(got, seen);
+                    assert_eq!(got, seen(&pictures, i, how, &draws));
                 }
             }
         }

@@ -141,15 +141,9 @@ fn resaved_by_python_3() {
     for protocol in [2, 3, 4] {
         let dir = TempDir::new().unwrap();
         let from = fixtures();
-        for file in fs::read_dir(from.join("cifar-10-batches-py")).unwrap() {
-            let file = file.unwrap();
-            fs::copy(file.path(), dir.path().join(file.file_name())).unwrap();
-        }
-        fs::copy(
-            from.join(format!("resaved/protocol-{protocol}")),
-            dir.path().join("data_batch_1"),
-        )
-        .unwrap();
+        anchorhood_testing::copy_folder(&from.join("cifar-10-batches-py"), dir.path());
+        let resaved = from.join(format!("resaved/protocol-{protocol}"));
+        fs::copy(resaved, dir.path().join("data_batch_1")).unwrap();
         check10(dir.path());
     }
 }

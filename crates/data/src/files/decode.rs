@@ -508,8 +508,10 @@ mod tests {
     fn greys_and_transparent_pixels_become_rgb() {
         let noise = |x: u32, y: u32| image::LumaA([(x * 31 + y) as u8, (x * y + 7) as u8]);
         let deep = DynamicImage::from(image::GrayAlphaImage::from_fn(23, 19, noise));
-        let opaque = DynamicImage::from(deep.to_luma8());
-        assert_eq!(over_white(opaque.clone()), opaque.into_rgb8());
+        for opaque in [deep.to_luma8().into(), deep.to_luma16().into(), deep.to_rgb16().into()] {
+            let opaque: DynamicImage = opaque;
+            assert_eq!(over_white(opaque.clone()), opaque.into_rgb8());
+        }
         for image in [deep.clone(), deep.to_rgba8().into(), deep.to_rgba16().into()] {
             let expected = RgbImage::from_fn(23, 19, |x, y| {
                 let image::LumaA([value, alpha]) = noise(x, y);
