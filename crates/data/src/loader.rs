@@ -87,27 +87,17 @@ struct State {
 }
 
 impl Loader {
-    /// Starts at the first batch of the first epoch. See [`Loader::start_at`].
+    /// Starts at the first batch of the first epoch, with all of each batch. See
+    /// [`Loader::start_part`].
     pub fn start(feed: Feed, threads: usize, queue: usize) -> Result<Self, DataError> {
-        Self::start_at(0, 0, feed, threads, queue)
+        let all = 0..feed.batch;
+        Self::start_part(0, 0, feed, all, threads, queue)
     }
 
     /// Starts with batch `number` of `epoch`; `number` may lie beyond the epoch's end and then
-    /// counts on in the next.
+    /// counts on in the next. Of each batch, the pictures in the places `part` are prepared.
     ///
     /// At most `queue` batches wait at a time. Fails if the pictures do not fill one batch.
-    pub fn start_at(
-        epoch: u64,
-        number: usize,
-        feed: Feed,
-        threads: usize,
-        queue: usize,
-    ) -> Result<Self, DataError> {
-        let all = 0..feed.batch;
-        Self::start_part(epoch, number, feed, all, threads, queue)
-    }
-
-    /// The same for some pictures of each batch: those in these places of it.
     pub fn start_part(
         epoch: u64,
         number: usize,
