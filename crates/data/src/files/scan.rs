@@ -29,8 +29,8 @@ pub(crate) fn first_folder(name: &str) -> Option<&str> {
 /// What a scan found.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// Names of files that should be pictures, relative to the root as [`picture_named`] understands
-    /// them; sorted.
+    /// Names of files that should be pictures, relative to the root as [`picture_named`]
+    /// understands them; sorted.
     ///
     /// [`picture_named`]: super::picture_named
     pub candidates: Vec<String>,
