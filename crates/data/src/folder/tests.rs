@@ -166,7 +166,7 @@ fn archives_are_read_like_folders() {
     use crate::files::archive::tests::write;
     let dir = TestFolder::new();
     let colours = [[200, 0, 0], [0, 200, 0], [0, 0, 200], [9, 9, 9]];
-    let pictures = colours.map(|c| png_of(c));
+    let pictures = colours.map(png_of);
     let [a, b, c, d] = pictures.each_ref().map(Vec::as_slice);
     let shard = dir.join("0.tar");
     write(&shard, &[("a.png", a), ("a.cls", b"1"), ("b.png", b), ("b.cls", b"0")]);
