@@ -14,7 +14,7 @@ use crate::files::{Listing, archive, picture_named};
 use crate::open::find;
 use crate::pack::Pack;
 use crate::recognise::{FoundSet, no_cifar};
-use crate::sets::{SETS, SetFacts, cub, dogs, imagenet, svhn};
+use crate::sets::{CUB200, DOGS, IMAGENET, SETS, SVHN, SetFacts, cub, dogs, imagenet, svhn};
 use crate::{DataError, LabelChoice, Progress, cifar, folder};
 
 /// What a check found.
@@ -77,6 +77,10 @@ impl CheckReport {
         self.problems.push(Problem { file: file.into(), what: what.into() });
     }
 
+    fn warning(&mut self, file: &Path, what: String) {
+        self.warnings.push(Problem { file: file.display().to_string(), what });
+    }
+
     /// An error names its file first; here the file has a place of its own.
     fn error(&mut self, file: &Path, error: &DataError) {
         let (file, what) = (file.display().to_string(), error.to_string());
@@ -94,13 +98,9 @@ pub fn check(spec: &str, progress: &Progress) -> Result<CheckReport, DataError> 
         FoundSet::Svhn(folder, _) => Ok(check_svhn(folder, progress)),
         FoundSet::Pack(path) => check_pack(path, progress),
         FoundSet::Cub(folder) => Ok(check_cub(folder, progress)),
-        FoundSet::Dogs(folder) => {
-            let listed = dogs::list(folder).map(|listing| (listing, Vec::new()));
-            Ok(check_listed(&crate::sets::DOGS, folder, listed, progress))
-        }
+        FoundSet::Dogs(folder) => Ok(check_listed(&DOGS, folder, dogs::list(folder), progress)),
         FoundSet::ImageNet(folder) => {
-            let listed = imagenet::list(folder);
-            Ok(check_listed(&crate::sets::IMAGENET, folder, listed, progress))
+            Ok(check_listed(&IMAGENET, folder, imagenet::list(folder), progress))
         }
         FoundSet::Folder(folder) => {
             let mut report = CheckReport::new("a folder of pictures", folder);
@@ -109,9 +109,7 @@ pub fn check(spec: &str, progress: &Progress) -> Result<CheckReport, DataError> 
                 return Err(listing.empty());
             }
             for kind in listing.report.passed_over.iter().filter(|k| k.why.is_some()) {
-                report
-                    .warnings
-                    .push(Problem { file: folder.display().to_string(), what: kind.to_string() });
+                report.warning(folder, kind.to_string());
             }
             one_sided_classes(&listing, &mut report);
             check_files(&listing, None, &mut report, progress);
@@ -124,9 +122,7 @@ fn check_cifar(path: &Path, set: Option<&SetFacts>) -> Result<CheckReport, DataE
     let sum = archive_sum(path)?;
     let examined = match (cifar::examine(path, set), &sum) {
         (Ok(Some(examined)), _) => examined,
-        (Ok(None), _) => {
-            return Err(no_cifar(path, set));
-        }
+        (Ok(None), _) => return Err(no_cifar(path, set)),
         // An archive that cannot be read has another sum as well; that says it best.
         (Err(error), Some(what)) => {
             let mut report = CheckReport::new("an archive", path);
@@ -146,13 +142,9 @@ fn check_cifar(path: &Path, set: Option<&SetFacts>) -> Result<CheckReport, DataE
         report.error(file, error);
     }
     if report.is_whole() && !examined.published {
-        report.warnings.push(Problem {
-            file: path.display().to_string(),
-            what: format!(
-                "has the form of {}, and other pixels than the published pictures; no result on it compares with others'",
-                examined.facts.title
-            ),
-        });
+        let form = format!("has the form of {}", examined.facts.title);
+        let but = "and other pixels than the published pictures; no result on it compares with";
+        report.warning(path, format!("{form}, {but} others'"));
     }
     Ok(report)
 }
@@ -186,11 +178,10 @@ fn md5_of(path: &Path) -> std::io::Result<String> {
 }
 
 fn check_svhn(folder: &Path, progress: &Progress) -> CheckReport {
-    let facts = &crate::sets::SVHN;
-    let mut report = CheckReport::new(facts.title, folder);
+    let mut report = CheckReport::new(SVHN.title, folder);
     let files = [
-        ("train", svhn::TRAIN, facts.train),
-        ("test", svhn::TEST, facts.test),
+        ("train", svhn::TRAIN, SVHN.train),
+        ("test", svhn::TEST, SVHN.test),
         ("extra", svhn::EXTRA, svhn::EXTRA_PICTURES),
     ];
     for (done, (name, file, expected)) in files.into_iter().enumerate() {
@@ -216,30 +207,29 @@ fn check_svhn(folder: &Path, progress: &Progress) -> CheckReport {
 }
 
 fn check_cub(folder: &Path, progress: &Progress) -> CheckReport {
-    let listed = cub::list(folder).map(|listing| (listing, Vec::new()));
-    let mut report = check_listed(&crate::sets::CUB200, folder, listed, progress);
+    let mut report = check_listed(&CUB200, folder, cub::list(folder), progress);
     if let Err(error) = cub::check_boxes(folder) {
         report.error(&folder.join(cub::BOXES), &error);
     }
     report
 }
 
-/// A set of files by its lists, or why these cannot be read; some names are known to be missing.
+/// A set of files by its lists, or why these cannot be read.
 fn check_listed(
     facts: &'static SetFacts,
     folder: &Path,
-    listed: Result<(Listing, Vec<String>), DataError>,
+    listed: Result<Listing, DataError>,
     progress: &Progress,
 ) -> CheckReport {
     let mut report = CheckReport::new(facts.title, folder);
     match listed {
         Err(error) => report.error(folder, &error),
-        Ok((listing, missing)) => {
-            for name in missing {
+        Ok(listing) => {
+            for name in &listing.missing {
                 report.problem(name, "is missing");
             }
             check_files(&listing, Some(facts), &mut report, progress);
-            let classes = listing.train.classes.map_or(0, |c| c.len());
+            let classes = listing.train.labels.map_or(0, |labels| labels.classes().len());
             if classes != facts.classes {
                 let expected = facts.classes;
                 let what = format!("expected {expected} classes, found {classes}");
@@ -291,21 +281,17 @@ const SMALL: usize = 8;
 
 /// Class folders that one of the two parts has alone.
 fn one_sided_classes(listing: &Listing, report: &mut CheckReport) {
-    let Some(test) = &listing.test else { return };
-    let (Some(classes), Some(_)) = (&listing.train.classes, &test.classes) else {
+    let test = listing.test.as_ref().and_then(|test| test.labels.as_ref());
+    let Some((train, test)) = listing.train.labels.as_ref().zip(test) else {
         return;
     };
-    for (class, name) in classes.iter().enumerate() {
-        let has = |values: &[u32]| values.contains(&(class as u32));
-        match (has(&listing.train.values), has(&test.values)) {
-            (true, false) => {
-                report.problem(name, "is a class folder of train, and not of the test part")
-            }
-            (false, true) => {
-                report.problem(name, "is a class folder of the test part, and not of train")
-            }
-            _ => {}
-        }
+    for (class, name) in (0..).zip(train.classes()) {
+        let [here, there] = match [train, test].map(|labels| labels.values().contains(&class)) {
+            [true, false] => ["train", "the test part"],
+            [false, true] => ["the test part", "train"],
+            _ => continue,
+        };
+        report.problem(name, format!("is a class folder of {here}, and not of {there}"));
     }
 }
 

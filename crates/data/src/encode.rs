@@ -24,7 +24,8 @@ pub fn encode_jpeg(width: u32, height: u32, rgb: &[u8], quality: u8) -> Result<V
     };
     let mut bytes = vec![];
     let mut encoder = Encoder::new(&mut bytes, quality);
-    encoder.set_sampling_factor(SamplingFactor::F_1_1); // small pictures side by side keep their colours apart
+    // Small pictures side by side keep their colours apart.
+    encoder.set_sampling_factor(SamplingFactor::F_1_1);
     let written = encoder.encode(rgb, side(width)?, side(height)?, ColorType::Rgb);
     written.map_err(|e| e.to_string())?;
     Ok(bytes)

@@ -11,7 +11,8 @@ use crate::PassedOver;
 pub enum DataError {
     /// The name is neither a data set nor a path.
     #[error(
-        "there is no data set or folder called `{name}`{}; give `shapes`, `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200`, `dogs`, or the path of a folder of pictures",
+        "there is no data set or folder called `{name}`{}; give `shapes`, `cifar10`, `cifar100`, \
+         `svhn`, `imagenet`, `cub200`, `dogs`, or the path of a folder of pictures",
         .suggestion.map(|s| format!(" (did you mean `{s}`?)")).unwrap_or_default()
     )]
     UnknownName {
@@ -28,7 +29,8 @@ pub enum DataError {
     },
     /// A published set without a path, and in none of its usual places.
     #[error(
-        "{name} was not found; looked in {}. Get it with `anchorhood data fetch {name}`, or give its place as `{name}:PATH` or in {variable}",
+        "{name} was not found; looked in {}. Get it with `anchorhood data fetch {name}`, or give \
+         its place as `{name}:PATH` or in {variable}",
         .looked.join(", ")
     )]
     SetNotFound {
@@ -75,7 +77,8 @@ pub enum DataError {
     },
     /// A folder without a single picture.
     #[error(
-        "{}: no pictures here{}; give a folder with JPEG, PNG, WebP, BMP, GIF or TIFF files, flat or in sub-folders",
+        "{}: no pictures here{}; give a folder with JPEG, PNG, WebP, BMP, GIF or TIFF files, flat \
+         or in sub-folders",
         .path.display(), in_brackets(.passed_over)
     )]
     EmptyFolder {
@@ -86,7 +89,8 @@ pub enum DataError {
     },
     /// More than a tenth of the pictures cannot be read.
     #[error(
-        "{}: {skipped} of {total} pictures cannot be read, more than the 10% that are skipped; the first is {first} ({why}). Remove or repair them",
+        "{}: {skipped} of {total} pictures cannot be read, more than the 10% that are skipped; \
+         the first is {first} ({why}). Remove or repair them",
         .path.display()
     )]
     TooManyUnreadable {
@@ -102,7 +106,11 @@ pub enum DataError {
         why: String,
     },
     /// A file where a folder or an archive was needed.
-    #[error("{}: neither a folder, nor a packed set, nor a .tar of pictures, nor a .txt that lists files, nor a .tar.gz archive of CIFAR", .path.display())]
+    #[error(
+        "{}: neither a folder, nor a packed set, nor a .tar of pictures, nor a .txt that lists \
+         files, nor a .tar.gz archive of CIFAR",
+        .path.display()
+    )]
     NotADataset {
         /// The file.
         path: PathBuf,
@@ -118,14 +126,19 @@ pub enum DataError {
         asked: usize,
     },
     /// A packed set would take the place of another.
-    #[error("output: {} is there already, and was not made from these pictures at this size by this version", .path.display())]
+    #[error(
+        "output: {} is there already, and was not made from these pictures at this size by this \
+         version",
+        .path.display()
+    )]
     PackExists {
         /// The file.
         path: PathBuf,
     },
     /// More pictures to validate on than can be held out of training, or none.
     #[error(
-        "{asked} of the {there} training pictures of {data} cannot be held out to validate on: give at least 1, and leave at least 2 to train on"
+        "{asked} of the {there} training pictures of {data} cannot be held out to validate on: \
+         give at least 1, and leave at least 2 to train on"
     )]
     Validation {
         /// The data set.
@@ -175,10 +188,7 @@ pub enum DataError {
 fn in_brackets(kinds: &[PassedOver]) -> String {
     let kinds = kinds.iter().filter(|kind| kind.why.is_some());
     let kinds: Vec<String> = kinds.map(PassedOver::to_string).collect();
-    match kinds.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", kinds.join(", ")),
-    }
+    if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }
 }
 
 impl DataError {
@@ -219,10 +229,14 @@ impl DataError {
         DataError::bad(
             list,
             format!(
-                "names {named} pictures, of which {missing} are not there; the first is {first}. Unpack the archive again, or see \
-                 `anchorhood data check`"
+                "names {named} pictures, of which {missing} are not there; the first is {first}. \
+                 Unpack the archive again, or see `anchorhood data check`"
             ),
         )
+    }
+
+    pub(crate) fn option(option: &'static str, why: impl Into<String>) -> Self {
+        DataError::BadOption { option, why: why.into() }
     }
 
     pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {

@@ -84,6 +84,17 @@ impl Labels {
         Labels::new(values.collect(), classes.clone())
     }
 
+    /// Numbers both anew by the names of either, where their classes differ.
+    pub(crate) fn number_alike(ours: &mut Option<Labels>, theirs: &mut Option<Labels>) {
+        if let (Some(ours), Some(theirs)) = (ours, theirs)
+            && ours.classes() != theirs.classes()
+        {
+            let all: BTreeSet<&String> = ours.classes().iter().chain(theirs.classes()).collect();
+            let all: Vec<String> = all.into_iter().cloned().collect();
+            (*ours, *theirs) = (ours.renumbered(&all), theirs.renumbered(&all));
+        }
+    }
+
     /// The same labels numbered by other classes, which must hold all of these.
     fn renumbered(&self, classes: &[String]) -> Self {
         let place = |name: &String| classes.iter().position(|c| c == name);
@@ -144,16 +155,19 @@ impl Dataset {
     /// ```
     pub fn new(name: impl Into<String>, train: impl Into<Split>) -> Self {
         let train = train.into();
-        let (mean, std) = statistics::measure(&train.pictures);
-        Dataset {
-            name: name.into(),
-            train,
-            test: None,
-            mean,
-            std,
-            skipped: vec![],
-            report: FolderReport::default(),
-        }
+        let statistics = statistics::measure(&train.pictures);
+        Dataset::of(name, train, None, statistics)
+    }
+
+    /// Two parts with known mean and deviation; every picture could be read.
+    pub(crate) fn of(
+        name: impl Into<String>,
+        train: Split,
+        test: Option<Split>,
+        (mean, std): ([f32; 3], [f32; 3]),
+    ) -> Self {
+        let (skipped, report) = (vec![], FolderReport::default());
+        Dataset { name: name.into(), train, test, mean, std, skipped, report }
     }
 
     /// With pictures to test on, of the same size. Where the two parts number their classes
@@ -164,16 +178,11 @@ impl Dataset {
         let ((h, w), (th, tw)) = (size(&self.train), size(&test));
         if (h, w) != (th, tw) {
             return Err(unfit(format!(
-                "the pictures to test on are {th}×{tw}, those to train on {h}×{w}; resize one of them"
+                "the pictures to test on are {th}×{tw}, those to train on {h}×{w}; resize one of \
+                 them"
             )));
         }
-        if let (Some(ours), Some(theirs)) = (&mut self.train.labels, &mut test.labels)
-            && ours.classes() != theirs.classes()
-        {
-            let all: BTreeSet<&String> = ours.classes().iter().chain(theirs.classes()).collect();
-            let all: Vec<String> = all.into_iter().cloned().collect();
-            (*ours, *theirs) = (ours.renumbered(&all), theirs.renumbered(&all));
-        }
+        Labels::number_alike(&mut self.train.labels, &mut test.labels);
         self.test = Some(test);
         Ok(self)
     }
@@ -205,10 +214,7 @@ impl Dataset {
             Some(size) => resize::split(split, size.into()),
             None => Ok(split),
         };
-        let tested_from = match choice.held_out {
-            true => Some(&self.train),
-            false => self.test.as_ref(),
-        };
+        let tested_from = if choice.held_out { Some(&self.train) } else { self.test.as_ref() };
         let test = tested_from.zip(choice.test).map(|(of, test)| at_size(of.subset(&test)));
         let (train, test) = (at_size(self.train.subset(&choice.train))?, test.transpose()?);
         Ok(Dataset { train, test, ..self })

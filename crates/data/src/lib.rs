@@ -51,6 +51,8 @@ pub mod shapes;
 mod squaring;
 pub mod statistics;
 mod store;
+#[cfg(test)]
+mod test_folder;
 mod validation;
 
 pub use augment::{AugmentParams, Augmentation, Views, augment, normalise};

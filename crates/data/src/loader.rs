@@ -87,27 +87,17 @@ struct State {
 }
 
 impl Loader {
-    /// Starts at the first batch of the first epoch. See [`Loader::start_at`].
+    /// Starts at the first batch of the first epoch, with all of each batch. See
+    /// [`Loader::start_part`].
     pub fn start(feed: Feed, threads: usize, queue: usize) -> Result<Self, DataError> {
-        Self::start_at(0, 0, feed, threads, queue)
+        let all = 0..feed.batch;
+        Self::start_part(0, 0, feed, all, threads, queue)
     }
 
     /// Starts with batch `number` of `epoch`; `number` may lie beyond the epoch's end and then
-    /// counts on in the next.
+    /// counts on in the next. Of each batch, the pictures in the places `part` are prepared.
     ///
     /// At most `queue` batches wait at a time. Fails if the pictures do not fill one batch.
-    pub fn start_at(
-        epoch: u64,
-        number: usize,
-        feed: Feed,
-        threads: usize,
-        queue: usize,
-    ) -> Result<Self, DataError> {
-        let all = 0..feed.batch;
-        Self::start_part(epoch, number, feed, all, threads, queue)
-    }
-
-    /// The same for some pictures of each batch: those in these places of it.
     pub fn start_part(
         epoch: u64,
         number: usize,
@@ -117,7 +107,7 @@ impl Loader {
         queue: usize,
     ) -> Result<Self, DataError> {
         if feed.batch == 0 {
-            return Err(DataError::BadOption { option: "batch", why: "must be at least 1".into() });
+            return Err(DataError::option("batch", "must be at least 1"));
         }
         let batches_per_epoch = feed.pictures.len() / feed.batch;
         if batches_per_epoch == 0 {
@@ -153,10 +143,9 @@ impl Loader {
             let shared = Arc::clone(&loader.shared);
             let thread = std::thread::Builder::new().name(format!("loader-{i}"));
             let thread = thread.spawn(move || shared.run());
-            loader.threads.push(thread.map_err(|e| DataError::BadOption {
-                option: "loader threads",
-                why: format!("a thread could not be started: {e}"),
-            })?);
+            let none = |e| format!("a thread could not be started: {e}");
+            let thread = thread.map_err(|e| DataError::option("loader threads", none(e)))?;
+            loader.threads.push(thread);
         }
         Ok(loader)
     }
@@ -371,7 +360,15 @@ mod tests {
     }
 
     fn loader(n: usize, threads: usize, batch: usize, epoch: u64, number: usize) -> Loader {
-        Loader::start_at(epoch, number, feed(n, batch), threads, 3).unwrap()
+        Loader::start_part(epoch, number, feed(n, batch), 0..batch, threads, 3).unwrap()
+    }
+
+    /// What the network sees of a picture.
+    fn seen(pictures: &Pictures, i: u32, how: &Augmentation, draws: &Draws) -> Vec<f32> {
+        let mut seen = vec![0.0; 8 * 8 * 3];
+        let picture = pictures.picture(i as usize);
+        augment(picture, [8; 2], [8; 2], how, draws, MEAN, STD, &mut seen);
+        seen
     }
 
     #[test]
@@ -386,25 +383,13 @@ mod tests {
     #[test]
     fn batches_are_as_promised() {
         let pictures = pictures(50);
-        let mut seen = vec![0.0; 8 * 8 * 3];
         for (k, batch) in loader(50, 2, 8, 0, 0).take(15).enumerate() {
             assert_eq!((batch.epoch, batch.number), (k as u64 / 6, k % 6));
             let order = Draws::new(7, Stream::Order, batch.epoch, 0).permutation(50);
             assert_eq!(batch.indices, order[batch.number * 8..][..8]);
             for (&i, got) in batch.indices.iter().zip(batch.pixels.chunks_exact(192)) {
                 let draws = Draws::new(7, Stream::Augment, batch.epoch, u64::from(i));
-                let how = Augmentation::default();
-                augment(
-                    pictures.picture(i as usize),
-                    [8; 2],
-                    [8; 2],
-                    &how,
-                    &draws,
-                    MEAN,
-                    STD,
-                    &mut seen,
-                );
-                assert_eq!(got, seen);
+                assert_eq!(got, seen(&pictures, i, &Augmentation::default(), &draws));
             }
         }
     }
@@ -418,7 +403,6 @@ mod tests {
         let pictures = pictures(20);
         let plain = loader(20, 1, 5, 0, 0);
         let several = Loader::start(feed, 2, 3).unwrap();
-        let mut seen = vec![0.0; 192];
         for (one, three) in plain.zip(several).take(9) {
             assert_eq!(one.indices, three.indices);
             let views: Vec<&[f32]> = three.pixels.chunks_exact(5 * 192).collect();
@@ -428,9 +412,7 @@ mod tests {
             for (v, (how, pixels)) in settings.iter().zip(views).enumerate() {
                 for (&i, got) in three.indices.iter().zip(pixels.chunks_exact(192)) {
                     let draws = view_draws(7, three.epoch, i, v as u32);
-                    let picture = pictures.picture(i as usize);
-                    augment(picture, [8; 2], [8; 2], how, &draws, MEAN, STD, &mut seen);
-                    assert_eq!(got, seen);
+                    assert_eq!(got, seen(&pictures, i, how, &draws));
                 }
             }
         }

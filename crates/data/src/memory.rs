@@ -88,7 +88,8 @@ mod tests {
         let report = "MemTotal:  24000 kB\nMemAvailable:   1000 kB\n";
         assert_eq!(figure(report, "MemAvailable:"), Some(1_024_000));
         assert_eq!(figure("MemTotal: 5 kB", "MemAvailable:"), None);
-        let limits = "Max stack size   8388608  unlimited  bytes\nMax address space         4096000000           unlimited            bytes\n";
+        let limits = "Max stack size   8388608  unlimited  bytes\n\
+                      Max address space         4096000000           unlimited            bytes\n";
         assert_eq!(address_space(limits), Some(4_096_000_000));
         assert_eq!(address_space("Max address space  unlimited  unlimited  bytes"), None);
         let host = host_memory();

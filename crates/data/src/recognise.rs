@@ -133,7 +133,8 @@ pub fn seen_from(folder: &str, spec: &str) -> Option<String> {
     let named = Named::parse(spec);
     let path = match (path_of(spec), named) {
         (Some(path), _) => path,
-        (None, Some(named)) if named.told().is_some() => return Some(spec.into()), // whatever the folder
+        // Whatever the folder.
+        (None, Some(named)) if named.told().is_some() => return Some(spec.into()),
         (None, Some(_)) => Path::new(UNTOLD),
         (None, None) => return None,
     };

@@ -125,10 +125,7 @@ impl Span {
     /// begins, to the even pixel.
     fn centre(of: Extent, to: usize, size: usize, reversed: bool) -> Span {
         let before = ((to - size) as f64 / 2.0).round_ties_even();
-        let before = match reversed {
-            true => (to - size) as f64 - before,
-            false => before,
-        };
+        let before = if reversed { (to - size) as f64 - before } else { before };
         let scale = of.seen / to as f64;
         let start = before * scale;
         Span { start, length: (size as f64 * scale).min(of.seen - start) }
@@ -189,7 +186,7 @@ pub(crate) fn split(split: Split, by: Squaring) -> Result<Split, DataError> {
             let sides = [height.into(), width.into()];
             to_square_by(picture, sides, by, [false; 2], out)
         })
-        .map_err(|why| DataError::BadOption { option: "size", why })?;
+        .map_err(|why| DataError::option("size", why))?;
     Ok(Split { pictures: Pictures::new(size, size, pixels)?, ..split })
 }
 
@@ -206,12 +203,10 @@ pub(crate) fn room(n: usize, one: usize, size: usize) -> Result<Vec<u8>, DataErr
             pixels.extend(std::iter::repeat_n(0, bytes));
             Ok(pixels)
         }
-        _ => Err(DataError::BadOption {
-            option: "size",
-            why: format!(
-                "{n} pictures of {size}×{size} do not fit in memory; use a smaller size or a limit"
-            ),
-        }),
+        _ => {
+            let what = format!("{n} pictures of {size}×{size} do not fit in memory");
+            Err(DataError::option("size", format!("{what}; use a smaller size or a limit")))
+        }
     }
 }
 

@@ -34,13 +34,7 @@ mod tests {
         let pixels = (0..n).flat_map(|i| [i; 3]).collect();
         let train = Split::from(Pictures::new(1, 1, pixels).unwrap());
         let labels = Labels::from_names((0..n).map(|i| ["even", "odd"][usize::from(i % 2)]));
-        Dataset::new(
-            "numbers",
-            match labelled {
-                true => train.labelled(labels).unwrap(),
-                false => train,
-            },
-        )
+        Dataset::new("numbers", if labelled { train.labelled(labels).unwrap() } else { train })
     }
 
     fn numbers(split: &Split) -> Vec<u8> {

@@ -53,7 +53,8 @@ impl AppendFile {
         let written = self.file.write_all(bytes);
         match written {
             Ok(()) => self.length += bytes.len() as u64,
-            Err(_) => _ = self.disk.truncate(&self.path, self.length), // the first error is the one to tell
+            // The first error is the one to tell.
+            Err(_) => _ = self.disk.truncate(&self.path, self.length),
         }
         written
     }

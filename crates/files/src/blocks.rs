@@ -1,8 +1,8 @@
 //! Checksums over data in blocks of 1 MiB, each block compared once, when it is first touched.
 //!
 //! XXH3-128: a damaged block passes one time in 2¹²⁸. A CRC-32 costs the same (7.8 against 8.2 GB/s
-//! were measured on one core), and of damage wider than its 32 bits it lets one in 4·10⁹ pass, which
-//! many blocks of many files under attack do reach.
+//! were measured on one core), and of damage wider than its 32 bits it lets one in 4·10⁹ pass,
+//! which many blocks of many files under attack do reach.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

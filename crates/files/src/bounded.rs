@@ -21,10 +21,7 @@ pub fn read_at_most_on(disk: &dyn FileSystem, path: &Path, most: u64) -> Result<
             return Err(Error::new(ErrorKind::InvalidInput, "is not a regular file"));
         }
     }
-    match disk.length(path)? > most {
-        true => Err(too_long(most)),
-        false => disk.read(path),
-    }
+    if disk.length(path)? > most { Err(too_long(most)) } else { disk.read(path) }
 }
 
 /// All bytes of what has no length to ask for, such as a file of an archive, where they are at most
@@ -32,10 +29,7 @@ pub fn read_at_most_on(disk: &dyn FileSystem, path: &Path, most: u64) -> Result<
 pub fn take_at_most(from: impl Read, most: u64) -> Result<Vec<u8>> {
     let mut bytes = vec![];
     from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > most {
-        true => Err(too_long(most)),
-        false => Ok(bytes),
-    }
+    if bytes.len() as u64 > most { Err(too_long(most)) } else { Ok(bytes) }
 }
 
 fn too_long(most: u64) -> Error {

@@ -23,7 +23,10 @@ pub enum FileError {
         place: String,
     },
     /// It is something else.
-    #[error("{}: it is no safetensors file, or only the beginning of one: {reason}", .path.display())]
+    #[error(
+        "{}: it is no safetensors file, or only the beginning of one: {reason}",
+        .path.display()
+    )]
     NotContainer {
         /// The file.
         path: PathBuf,

@@ -349,10 +349,8 @@ impl Contents {
     fn beside(&mut self, path: &Path) -> io::Result<(&mut Names, OsString)> {
         let name = path.file_name().ok_or_else(|| wrong("is no name"))?;
         let folder = self.find(path.parent().unwrap_or(Path::new("")))?;
-        match &mut self.nodes[folder] {
-            Node::Folder { now, .. } => Ok((now, name.to_owned())),
-            Node::File { .. } => Err(io::ErrorKind::NotADirectory.into()),
-        }
+        let (now, _) = self.both_names(folder).ok_or(io::ErrorKind::NotADirectory)?;
+        Ok((now, name.to_owned()))
     }
 
     fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {

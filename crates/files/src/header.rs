@@ -3,7 +3,7 @@
 //! ```text
 //! 0     length N of the header, u64, little endian
 //! 8     {"__metadata__":{"clock":"
-//! 34    what may differ between identical runs: 192 printable ASCII characters, filled up with spaces
+//! 34    what may differ between identical runs: 192 printable ASCII characters, spaces at the end
 //! 226   XXH3-128 of these 192, 32 hexadecimal digits
 //! 258   ","checksum":"
 //! 272   XXH3-128 of bytes 0–33, 258–271 and 304 to the end of the header, 32 hexadecimal digits

@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn reads_small_things() {
-        let bytes = b"\x80\x02}q\x01(U\x06labelsq\x02]q\x03(K\x07M\x00\x01J\xff\xff\xff\xff\x8a\x01\xfeeU\x01a]U\x01bau.";
+        let bytes = b"\x80\x02}q\x01(U\x06labelsq\x02]q\x03(K\x07M\x00\x01J\xff\xff\xff\xff\
+                      \x8a\x01\xfeeU\x01a]U\x01bau.";
         let p = Pickle::parse(bytes, &[]).unwrap();
         let Some(Value::List(ids)) = p.get(p.top(), "labels") else { panic!("no list") };
         let numbers: Vec<&Value> = ids.iter().map(|id| p.value(*id)).collect();

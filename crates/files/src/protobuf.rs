@@ -6,7 +6,9 @@
 //!
 //! | type | in a `.proto` file |
 //! |---|---|
-//! | `i32`, `i64`, `f32`, `f64`, `String`, `Vec<u8>` | `int32`, `int64`, `float`, `double`, `string`, `bytes`; not written where it is 0 or empty |
+//! | `i32`, `i64` | `int32`, `int64`; not written where it is 0 |
+//! | `f32`, `f64` | `float`, `double`; likewise |
+//! | `String`, `Vec<u8>` | `string`, `bytes`; not written where it is empty |
 //! | `Option<T>` | `optional`: written where it is there, whatever it is |
 //! | `Vec<T>` | `repeated`, not packed |
 //!
@@ -192,7 +194,8 @@ impl<T: Value> Field for Vec<T> {
 /// Types whose value on one kind of wire is an expression each way, and which are not written where
 /// they are the default.
 macro_rules! plain {
-    ($($type:ty, $wire:ident, $kind:ident, |$value:ident, $to:ident| $write:expr, |$found:ident| $read:expr;)*) => {$(
+    ($($type:ty, $wire:ident, $kind:ident,
+       |$value:ident, $to:ident| $write:expr, |$found:ident| $read:expr;)*) => {$(
         impl Value for $type {
             const KIND: u64 = $kind;
 
@@ -230,7 +233,8 @@ plain! {
     i64, Varint, VARINT, |v, to| write_varint(*v as u64, to), |v| Some(v as i64);
     f32, Fixed32, FIXED32, |v, to| to.extend(v.to_le_bytes()), |v| Some(f32::from_le_bytes(v));
     f64, Fixed64, FIXED64, |v, to| to.extend(v.to_le_bytes()), |v| Some(f64::from_le_bytes(v));
-    String, Bytes, BYTES, |v, to| write_bytes(v.as_bytes(), to), |v| String::from_utf8(v.into()).ok();
+    String, Bytes, BYTES,
+        |v, to| write_bytes(v.as_bytes(), to), |v| String::from_utf8(v.into()).ok();
     Vec<u8>, Bytes, BYTES, |v, to| write_bytes(v, to), |v| Some(v.into());
 }
 
@@ -338,17 +342,12 @@ mod tests {
         assert_eq!(Whole::decode(&unknown), Some(whole()));
     }
 
-    /// Whatever the bytes are, nothing panics, and nothing that is cut off is taken for the whole.
+    /// Nothing that is cut off is taken for the whole. `crates/fuzzing` tries other bytes.
     #[test]
     fn damage_is_refused() {
         let bytes = whole().encode();
         for cut in 0..bytes.len() {
             assert_ne!(Whole::decode(&bytes[..cut]), Some(whole()), "{cut}");
-        }
-        for (at, bit) in (0..bytes.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
-            let mut bad = bytes.clone();
-            bad[at] ^= 1 << bit;
-            let _something_or_nothing = Whole::decode(&bad);
         }
         let refused: [&[u8]; 6] = [
             &[0x08],                                                          // no value

@@ -25,10 +25,7 @@ pub fn open_regular(path: &Path) -> Result<File> {
 }
 
 fn check(is_file: bool) -> Result<()> {
-    match is_file {
-        true => Ok(()),
-        false => Err(Error::new(ErrorKind::InvalidInput, "is not a regular file")),
-    }
+    if is_file { Ok(()) } else { Err(Error::new(ErrorKind::InvalidInput, "is not a regular file")) }
 }
 
 #[cfg(test)]

@@ -46,8 +46,8 @@ fn width(text: &str, em: f32) -> f32 {
     lay_out(&font(em), text).1
 }
 
-/// Writes a line of text on a picture, its baseline beginning at `start`; what lies outside of it is
-/// left out.
+/// Writes a line of text on a picture, its baseline beginning at `start`; what lies outside is left
+/// out.
 pub fn draw(picture: &mut RgbImage, text: &str, em: f32, start: [u32; 2], colour: Rgb<u8>) {
     let font = font(em);
     let [left, baseline] = start.map(|v| v as f32);

@@ -41,10 +41,7 @@ impl Form {
 
     /// The form for pictures of `size` pixels a side.
     pub fn for_size(size: usize) -> Form {
-        match size >= Form::LARGE_FROM {
-            true => Form::Large,
-            false => Form::Small,
-        }
+        if size >= Form::LARGE_FROM { Form::Large } else { Form::Small }
     }
 }
 

@@ -71,7 +71,8 @@ pub enum WeightsError {
     },
     /// The bytes are neither safetensors nor what PyTorch writes.
     #[error(
-        "{}: not a safetensors file ({reason}); write one with safetensors.torch.save_file(model.state_dict(), …)",
+        "{}: not a safetensors file ({reason}); write one with \
+         safetensors.torch.save_file(model.state_dict(), …)",
         .path.display()
     )]
     NotSafetensors {
@@ -89,7 +90,10 @@ pub enum WeightsError {
         reason: String,
     },
     /// A tensor of other numbers.
-    #[error("{}: {name} is not of f32, f16 or bf16 numbers; convert it with .float()", .path.display())]
+    #[error(
+        "{}: {name} is not of f32, f16 or bf16 numbers; convert it with .float()",
+        .path.display()
+    )]
     NotFloat {
         /// The file.
         path: PathBuf,
@@ -97,7 +101,10 @@ pub enum WeightsError {
         name: String,
     },
     /// A number that is none.
-    #[error("{}: {name} holds {value}; features of such weights would be numbers that are none", .path.display())]
+    #[error(
+        "{}: {name} holds {value}; features of such weights would be numbers that are none",
+        .path.display()
+    )]
     NotFinite {
         /// The file.
         path: PathBuf,
@@ -126,16 +133,15 @@ impl Weights {
 
     /// The same from bytes; `path` names them in errors.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Weights, WeightsError> {
-        let (raw, notes) = match torch_file::is_archive(bytes) {
-            true => {
-                let tensors = torch_file::tensors(bytes)
-                    .map_err(|reason| WeightsError::NotTorch { path: path.into(), reason })?;
-                (tensors, BTreeMap::new())
-            }
-            false => safetensors_of(bytes).map_err(|e| WeightsError::NotSafetensors {
+        let (raw, notes) = if torch_file::is_archive(bytes) {
+            let tensors = torch_file::tensors(bytes)
+                .map_err(|reason| WeightsError::NotTorch { path: path.into(), reason })?;
+            (tensors, BTreeMap::new())
+        } else {
+            safetensors_of(bytes).map_err(|e| WeightsError::NotSafetensors {
                 path: path.into(),
                 reason: e.to_string(),
-            })?,
+            })?
         };
         let mut tensors = BTreeMap::new();
         for (name, tensor) in raw.into_iter().filter(|(name, _)| !is_counter(name)) {

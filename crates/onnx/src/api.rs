@@ -117,15 +117,19 @@ mod tests {
     fn functions_lie_where_the_library_has_them() {
         macro_rules! places {
             ($($field:ident: $place:literal,)*) => {
-                $(assert_eq!(offset_of!(Api, $field) / size_of::<Skipped>(), $place, stringify!($field));)*
+                $(
+                    let place = offset_of!(Api, $field) / size_of::<Skipped>();
+                    assert_eq!(place, $place, stringify!($field));
+                )*
             };
         }
         places! {
-            error_message: 2, create_env: 3, disable_telemetry: 6, create_session_from_array: 8, run: 9, create_options: 10,
-            set_optimisation: 23, set_intra_threads: 24, set_inter_threads: 25, create_tensor: 49, is_tensor: 50, values: 51,
-            element_type: 60, dimension_count: 61, dimensions: 62, type_and_shape: 65, create_cpu_memory: 69,
-            release_status: 93, release_session: 95, release_value: 96, release_type_and_shape: 99, release_options: 100,
-            set_option: 130, register_allocator: 144, create_arena: 164,
+            error_message: 2, create_env: 3, disable_telemetry: 6, create_session_from_array: 8,
+            run: 9, create_options: 10, set_optimisation: 23, set_intra_threads: 24,
+            set_inter_threads: 25, create_tensor: 49, is_tensor: 50, values: 51, element_type: 60,
+            dimension_count: 61, dimensions: 62, type_and_shape: 65, create_cpu_memory: 69,
+            release_status: 93, release_session: 95, release_value: 96, release_type_and_shape: 99,
+            release_options: 100, set_option: 130, register_allocator: 144, create_arena: 164,
         }
     }
 }

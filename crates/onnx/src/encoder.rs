@@ -130,8 +130,8 @@ impl fmt::Display for Encoder {
         };
         write!(
             f,
-            "ONNX model, {0}, mean {1:?} and deviation {2:?} ({3}); vectors of {4} (output `{5}`{made}); \
-             run by ONNX Runtime {6}",
+            "ONNX model, {0}, mean {1:?} and deviation {2:?} ({3}); vectors of {4} (output \
+             `{5}`{made}); run by ONNX Runtime {6}",
             p.squaring,
             p.mean,
             p.std,

@@ -9,8 +9,9 @@ use crate::Source;
 pub enum OnnxError {
     /// The library is not on this machine.
     #[error(
-        "ONNX files are run by ONNX Runtime, which was not found: {looked}. Install it (pip: onnxruntime; apt: \
-         libonnxruntime-dev; brew: onnxruntime), or let ANCHORHOOD_ONNXRUNTIME name its library"
+        "ONNX files are run by ONNX Runtime, which was not found: {looked}. Install it (pip: \
+         onnxruntime; apt: libonnxruntime-dev; brew: onnxruntime), or let ANCHORHOOD_ONNXRUNTIME \
+         name its library"
     )]
     NoRuntime {
         /// Where it was looked for.

@@ -380,9 +380,6 @@ mod tests {
     #[test]
     fn damage_is_refused() {
         let bytes = file(|_| {});
-        for cut in 1..bytes.len() - 1 {
-            let _read_or_not = Header::read(&bytes[..cut]);
-        }
         refused(&bytes[..bytes.len() / 2], "ends early");
         refused(b"", "no graph");
         refused(b"\x89PNG\r\n\x1a\n", "no ONNX file");

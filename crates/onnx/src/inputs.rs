@@ -35,7 +35,8 @@ impl PictureInput {
         let [input] = &header.inputs[..] else {
             let names: Vec<_> = header.inputs.iter().map(|i| i.name.as_str()).collect();
             return Err(format!(
-                "it takes {} inputs ({}), not one picture; of a model of pictures and texts, give the part for pictures alone",
+                "it takes {} inputs ({}), not one picture; of a model of pictures and texts, give \
+                 the part for pictures alone",
                 names.len(),
                 names.join(", ")
             ));

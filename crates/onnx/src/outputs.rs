@@ -40,7 +40,8 @@ impl VectorOutput {
             (Some(name), _) => Ok(name.to_string()),
             (None, [only]) => Ok(only.to_string()),
             (None, _) => Err(format!(
-                "it has {} outputs ({}), none of which is called {}; export it with the one that is meant",
+                "it has {} outputs ({}), none of which is called {}; export it with the one that \
+                 is meant",
                 names.len(),
                 names.join(", "),
                 KNOWN.join(" or ")
@@ -67,7 +68,8 @@ impl VectorOutput {
             ),
             _ => {
                 return Err(format!(
-                    "its output `{name}` is {:?} of {count} pictures, not a vector, tokens or a map of each",
+                    "its output `{name}` is {:?} of {count} pictures, not a vector, tokens or a \
+                     map of each",
                     given.shape
                 ));
             }

@@ -281,10 +281,7 @@ fn hugging_face_squaring(json: &Json) -> Told {
 fn hugging_face(json: &Json) -> Option<MeanAndStd> {
     let said_no = |name: &str| json.get(name) == Some(&Json::Bool(false));
     let factor = json.get("rescale_factor").and_then(Json::as_f64);
-    let factor = match said_no("do_rescale") {
-        true => 1.0,
-        false => factor.unwrap_or(1.0 / 255.0),
-    };
+    let factor = if said_no("do_rescale") { 1.0 } else { factor.unwrap_or(1.0 / 255.0) };
     let scale = 255.0 * factor; // of values in [0, 1]
     match said_no("do_normalize") {
         true => both(Some(&vec![0.0; 3].into()), Some(&vec![1.0; 3].into()), scale),
@@ -339,7 +336,8 @@ mod tests {
         assert_eq!(plain.source, Source::Usual);
         let clip = preprocessing(&folder.path().join("CLIP-b32.onnx"), &[], None);
         assert_eq!((clip.mean, clip.std), CLIP);
-        let timm = r#"{"pretrained_cfg": {"input_size": [3, 96, 96], "mean": [0.1, 0.2, 0.3], "std": [1, 2, 3]}}"#;
+        let timm = r#"{"pretrained_cfg":
+            {"input_size": [3, 96, 96], "mean": [0.1, 0.2, 0.3], "std": [1, 2, 3]}}"#;
         std::fs::write(folder.path().join("config.json"), timm).unwrap();
         let beside = preprocessing(&file, &[], None);
         assert_eq!(
@@ -358,8 +356,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("onnx");
         std::fs::create_dir(&inner).unwrap();
-        let text = r#"{"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "size": {"shortest_edge": 256},
-            "crop_size": {"height": 128, "width": 128}, "rescale_factor": 0.00392156862745098}"#;
+        let text = r#"{"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
+            "size": {"shortest_edge": 256}, "crop_size": {"height": 128, "width": 128},
+             "rescale_factor": 0.00392156862745098}"#;
         std::fs::write(folder.path().join("preprocessor_config.json"), text).unwrap();
         let found = preprocessing(&inner.join("model.onnx"), &[], None);
         assert_eq!((found.size(), found.mean, found.std), (128, [0.5; 3], [0.5; 3]));
@@ -465,7 +464,8 @@ mod tests {
         let uncut = told(r#"{"size": 256, "crop_size": 224, "do_center_crop": false}"#);
         assert_eq!(uncut.size, Some(256));
         let bytes = told(
-            r#"{"do_rescale": false, "image_mean": [127.5, 127.5, 127.5], "image_std": [51, 51, 51]}"#,
+            r#"{"do_rescale": false, "image_mean": [127.5, 127.5, 127.5],
+                "image_std": [51, 51, 51]}"#,
         );
         assert_eq!(bytes.mean_and_std, Some(([0.5; 3], [0.2; 3])));
         let plain = told(r#"{"do_normalize": false}"#);

@@ -392,15 +392,8 @@ mod tests {
         let params = AugmentParams::identity(4, 6);
         let (mut plain, mut flipped) = (vec![0.0; 72], vec![0.0; 72]);
         apply(&picture, [4, 6], [4, 6], &params, MEAN, STD, &mut plain);
-        apply(
-            &picture,
-            [4, 6],
-            [4, 6],
-            &AugmentParams { flip: 1, ..params },
-            MEAN,
-            STD,
-            &mut flipped,
-        );
+        let flip = AugmentParams { flip: 1, ..params };
+        apply(&picture, [4, 6], [4, 6], &flip, MEAN, STD, &mut flipped);
         for y in 0..4 {
             for x in 0..6 {
                 let (a, b) = ((y * 6 + x) * 3, (y * 6 + 5 - x) * 3);

@@ -8,7 +8,7 @@
 //! | argument | what |
 //! |---|---|
 //! | words | [`AugmentKernel::words`] of the view's settings, uploaded once |
-//! | pictures | the data set's bytes (N×h×w×3, or N slots), or with [`AugmentKernel::ring`] some batches' |
+//! | pictures | bytes of the data set (N×h×w×3, or N slots) or, with a ring, of some batches |
 //! | indices | u32: which item each block makes |
 //! | current | two u64: the step in the epoch (read only with a ring), the epoch |
 //! | view | the view's number, from 0 |

@@ -347,12 +347,8 @@ mod tests {
     /// Fixed for good: a kernel on another device is tested against these.
     #[test]
     fn known_draws() {
-        let p = AugmentParams::draw(
-            &Augmentation::default(),
-            32,
-            32,
-            &Draws::new(7, Stream::Augment, 3, 11),
-        );
+        let draws = Draws::new(7, Stream::Augment, 3, 11);
+        let p = AugmentParams::draw(&Augmentation::default(), 32, 32, &draws);
         let bits = [p.brightness, p.contrast, p.saturation, p.hue].map(f32::to_bits);
         assert_eq!(([p.top, p.left, p.height, p.width], bits, [p.order, p.grey, p.flip]), KNOWN);
     }

@@ -10,7 +10,7 @@ impl Views {
     /// Settings for each view, in order; fails if there are none.
     pub fn new(settings: Vec<Augmentation>) -> Result<Self, DataError> {
         if settings.is_empty() {
-            return Err(DataError::BadOption { option: "views", why: "must be at least 1".into() });
+            return Err(DataError::option("views", "must be at least 1"));
         }
         Ok(Views(settings))
     }

@@ -124,7 +124,10 @@ mod tests {
 
     #[test]
     fn reads_small_things() {
-        let p = Dictionary::parse(b"\x80\x02}q\x01(U\x06labelsq\x02]q\x03(K\x07M\x00\x01J\xff\xff\xff\xff\x8a\x01\xfeeU\x01a]U\x01bau.");
+        let p = Dictionary::parse(
+            b"\x80\x02}q\x01(U\x06labelsq\x02]q\x03(K\x07M\x00\x01J\xff\xff\xff\xff\
+              \x8a\x01\xfeeU\x01a]U\x01bau.",
+        );
         let p = p.unwrap();
         assert_eq!(p.ints("labels").unwrap(), [7, 256, -1, -2]);
         assert_eq!(p.strings("a").unwrap(), ["b"]);

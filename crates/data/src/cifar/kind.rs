@@ -1,48 +1,13 @@
 //! The official facts: which files CIFAR-10 and CIFAR-100 consist of, in their binary and python
 //! forms.
 
-use crate::sets::{self, SetFacts};
+use crate::sets::{CIFAR10, CIFAR100, SetFacts};
 use crate::statistics::Sums;
 
-/// What is true of a data set however it is written.
-pub(crate) struct Kind {
-    /// Its official facts.
-    pub facts: &'static SetFacts,
-    /// Records in each training file.
-    pub train_records: usize,
-    /// Records in the test file.
-    pub test_records: usize,
-    /// Sums of red, green and blue over all pixels to train and to test on, where they are known to
-    /// the last digit. They do not depend on the pictures' order, in which copies differ.
-    pub sums: Option<[[u64; 3]; 2]>,
-}
-
-impl Kind {
-    /// Whether pictures that add up to this can be the published ones: where no sums are known, by
-    /// the published mean.
-    pub fn can_be(&self, train: Sums, test: Sums) -> bool {
-        let near = |(a, b): (&f32, f32)| (a - b).abs() < 1e-3;
-        match self.sums {
-            Some(sums) => [train.sum, test.sum] == sums,
-            None => self.facts.mean.iter().zip(train.mean_and_std().0).all(near),
-        }
-    }
-}
-
-/// CIFAR-10.
-pub(crate) static CIFAR10: Kind = Kind {
-    facts: &sets::CIFAR10,
-    train_records: 10_000,
-    test_records: 10_000,
-    sums: Some([
-        [6_415_714_204, 6_295_060_180, 5_829_907_619],
-        [1_290_492_328, 1_266_775_083, 1_176_108_223],
-    ]),
-};
-
-/// CIFAR-100.
-pub(crate) static CIFAR100: Kind =
-    Kind { facts: &sets::CIFAR100, train_records: 50_000, test_records: 10_000, sums: None };
+/// Sums of red, green and blue over all pixels of CIFAR-10 to train and to test on. They do not
+/// depend on the pictures' order, in which copies differ.
+const CIFAR10_SUMS: [[u64; 3]; 2] =
+    [[6_415_714_204, 6_295_060_180, 5_829_907_619], [1_290_492_328, 1_266_775_083, 1_176_108_223]];
 
 /// How a form stores its records.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,7 +28,8 @@ pub(crate) enum Coding {
 
 /// One of the four ways the two data sets are published.
 pub(crate) struct Form {
-    pub kind: &'static Kind,
+    /// What is true of the set however it is written.
+    pub facts: &'static SetFacts,
     pub folder: &'static str,
     pub archive: &'static str,
     pub coding: Coding,
@@ -76,6 +42,21 @@ pub(crate) struct Form {
 }
 
 impl Form {
+    /// Records in each file to train on, and in that to test on.
+    pub fn records(&self) -> [usize; 2] {
+        [self.facts.train / self.train.len(), self.facts.test]
+    }
+
+    /// Whether pictures that add up to this can be the published ones: where no sums are known to
+    /// the last digit, by the published mean.
+    pub fn can_be(&self, train: Sums, test: Sums) -> bool {
+        if self.facts.name == CIFAR10.name {
+            return [train.sum, test.sum] == CIFAR10_SUMS;
+        }
+        let near = |(a, b): (&f32, f32)| (a - b).abs() < 1e-3;
+        self.facts.mean.iter().zip(train.mean_and_std().0).all(near)
+    }
+
     /// Whether `file` is one of this form's.
     pub fn knows(&self, file: &str) -> bool {
         self.train.contains(&file) || file == self.test || file == self.names
@@ -84,7 +65,7 @@ impl Form {
 
 pub(crate) static FORMS: [Form; 4] = [
     Form {
-        kind: &CIFAR10,
+        facts: &CIFAR10,
         folder: "cifar-10-batches-bin",
         archive: "cifar-10-binary.tar.gz",
         coding: Coding::Binary { label_bytes: 1 },
@@ -100,7 +81,7 @@ pub(crate) static FORMS: [Form; 4] = [
         marks: &["data_batch_1.bin"],
     },
     Form {
-        kind: &CIFAR10,
+        facts: &CIFAR10,
         folder: "cifar-10-batches-py",
         archive: "cifar-10-python.tar.gz",
         coding: Coding::Python { labels: "labels", names: "label_names" },
@@ -110,7 +91,7 @@ pub(crate) static FORMS: [Form; 4] = [
         marks: &["data_batch_1"],
     },
     Form {
-        kind: &CIFAR100,
+        facts: &CIFAR100,
         folder: "cifar-100-binary",
         archive: "cifar-100-binary.tar.gz",
         coding: Coding::Binary { label_bytes: 2 },
@@ -120,7 +101,7 @@ pub(crate) static FORMS: [Form; 4] = [
         marks: &["train.bin", "test.bin"],
     },
     Form {
-        kind: &CIFAR100,
+        facts: &CIFAR100,
         folder: "cifar-100-python",
         archive: "cifar-100-python.tar.gz",
         coding: Coding::Python { labels: "fine_labels", names: "fine_label_names" },

@@ -20,19 +20,12 @@ use source::Source;
 
 use crate::sets::SetFacts;
 use crate::statistics::Sums;
-use crate::{DataError, Dataset, FolderReport, Labels, Pictures, Split};
+use crate::{DataError, Dataset, Labels, Pictures, Split};
 
 /// Side of a CIFAR picture.
 const SIDE: usize = 32;
 const PLANE: usize = SIDE * SIDE;
 const PIXELS: usize = PLANE * 3;
-
-/// How many records each file must have: the official numbers, or fewer in tests.
-#[derive(Clone, Copy)]
-struct Records {
-    train: usize,
-    test: usize,
-}
 
 /// CIFAR at `path`, if it is there: a folder with its files, with its official sub-folder or
 /// archive, or an archive.
@@ -40,16 +33,14 @@ pub(crate) fn open(path: &Path, set: Option<&SetFacts>) -> Result<Option<Dataset
     let Some(source) = Source::find(path, is_of(set))? else {
         return Ok(None);
     };
-    let records =
-        Records { train: source.form.kind.train_records, test: source.form.kind.test_records };
+    let records = source.form.records();
     load(source, records).map(Some)
 }
 
 /// A copy of CIFAR with two pictures a file, as tests have them.
 pub(crate) fn open_small(path: &Path) -> Result<Option<Dataset>, DataError> {
-    let records = Records { train: 2, test: 2 };
     let source = Source::find(path, |_| true)?;
-    source.map(|source| load(source, records)).transpose()
+    source.map(|source| load(source, [2, 2])).transpose()
 }
 
 /// Whether CIFAR, or the one that is meant, is at `path`.
@@ -62,7 +53,7 @@ pub(crate) fn is_here(path: &Path, set: Option<&SetFacts>) -> Result<bool, DataE
 }
 
 fn is_of(set: Option<&SetFacts>) -> impl Fn(&Form) -> bool {
-    move |form| set.is_none_or(|set| set.name == form.kind.facts.name)
+    move |form| set.is_none_or(|set| set.name == form.facts.name)
 }
 
 fn archive_in(path: &Path, set: Option<&SetFacts>) -> Option<&'static Form> {
@@ -83,12 +74,12 @@ pub(crate) fn examine(path: &Path, set: Option<&SetFacts>) -> Result<Option<Exam
         return Ok(None);
     };
     let (form, classes) = (source.form, class_names(&mut source));
-    let kind = form.kind;
+    let [train_records, test_records] = form.records();
     let mut examined =
-        Examined { facts: kind.facts, train: 0, test: 0, problems: Vec::new(), published: false };
+        Examined { facts: form.facts, train: 0, test: 0, problems: Vec::new(), published: false };
     let mut sums = [Sums::default(); 2];
-    let train = form.train.iter().map(|file| (file, kind.train_records));
-    for (file, records) in train.chain([(&form.test, kind.test_records)]) {
+    let train = form.train.iter().map(|file| (file, train_records));
+    for (file, records) in train.chain([(&form.test, test_records)]) {
         match split(&mut source, &[file], records, &classes) {
             Ok(part) => {
                 let (count, sum) = match file == &form.test {
@@ -101,7 +92,7 @@ pub(crate) fn examine(path: &Path, set: Option<&SetFacts>) -> Result<Option<Exam
             Err(error) => examined.problems.push((source.path(file), error)),
         }
     }
-    examined.published = kind.can_be(sums[0], sums[1]);
+    examined.published = form.can_be(sums[0], sums[1]);
     Ok(Some(examined))
 }
 
@@ -120,20 +111,13 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     source::is_archive(path)
 }
 
-fn load(mut source: Source, records: Records) -> Result<Dataset, DataError> {
-    let form = source.form;
+/// With so many records in each file to train on, and so many in that to test on.
+fn load(mut source: Source, records: [usize; 2]) -> Result<Dataset, DataError> {
+    let (form, facts) = (source.form, source.form.facts);
     let classes = class_names(&mut source);
-    let train = split(&mut source, form.train, records.train, &classes)?;
-    let test = split(&mut source, &[form.test], records.test, &classes)?;
-    Ok(Dataset {
-        name: form.kind.facts.name.into(),
-        train,
-        test: Some(test),
-        mean: form.kind.facts.mean,
-        std: form.kind.facts.std,
-        skipped: Vec::new(),
-        report: FolderReport::default(),
-    })
+    let train = split(&mut source, form.train, records[0], &classes)?;
+    let test = split(&mut source, &[form.test], records[1], &classes)?;
+    Ok(Dataset::of(facts.name, train, Some(test), (facts.mean, facts.std)))
 }
 
 fn split(
@@ -154,11 +138,8 @@ fn split(
             }
         }
     }
-    Ok(Split {
-        pictures: Pictures::new(SIDE, SIDE, pixels)?,
-        labels: Some(Labels::new(labels, classes.to_vec())),
-        names: Vec::new(),
-    })
+    let labels = Labels::new(labels, classes.to_vec());
+    Split::from(Pictures::new(SIDE, SIDE, pixels)?).labelled(labels)
 }
 
 fn binary(
@@ -197,7 +178,8 @@ fn python(
     let values = pickle.ints(key).map_err(bad)?;
     if (rows, columns) != (records, PIXELS) || values.len() != records {
         return Err(bad(format!(
-            "expected {records} pictures of {PIXELS} bytes with as many labels, found {rows} of {columns} with {} labels",
+            "expected {records} pictures of {PIXELS} bytes with as many labels, found {rows} of \
+             {columns} with {} labels",
             values.len()
         )));
     }
@@ -211,13 +193,14 @@ fn python(
 }
 
 fn checked(source: &Source, file: &str, record: usize, label: u64) -> Result<u32, DataError> {
-    let classes = source.form.kind.facts.classes;
+    let classes = source.form.facts.classes;
     match label < classes as u64 {
         true => Ok(label as u32),
         false => Err(DataError::bad(
             source.path(file),
             format!(
-                "record {record} has the label {label}, but there are {classes} classes; the file is damaged"
+                "record {record} has the label {label}, but there are {classes} classes; the file \
+                 is damaged"
             ),
         )),
     }
@@ -257,8 +240,8 @@ fn class_names(source: &mut Source) -> Vec<String> {
             Dictionary::parse(&bytes).and_then(|p| p.strings(names)).unwrap_or_default()
         }
     };
-    match names.len() == form.kind.facts.classes {
+    match names.len() == form.facts.classes {
         true => names,
-        false => (0..form.kind.facts.classes).map(|c| c.to_string()).collect(),
+        false => (0..form.facts.classes).map(|c| c.to_string()).collect(),
     }
 }

@@ -29,10 +29,7 @@ impl Source {
     /// the archive `path`.
     pub fn find(path: &Path, wanted: impl Fn(&Form) -> bool) -> Result<Option<Source>, DataError> {
         if path.is_file() {
-            return match is_archive(path) {
-                true => unpack(path, &wanted),
-                false => Ok(None),
-            };
+            return if is_archive(path) { unpack(path, &wanted) } else { Ok(None) };
         }
         if let Some(found) = Self::find_folder(path, &wanted) {
             return Ok(Some(found));

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anchorhood_random::{Draws, Stream};
 use tempfile::TempDir;
 
 use super::*;
@@ -142,15 +141,9 @@ fn resaved_by_python_3() {
     for protocol in [2, 3, 4] {
         let dir = TempDir::new().unwrap();
         let from = fixtures();
-        for file in fs::read_dir(from.join("cifar-10-batches-py")).unwrap() {
-            let file = file.unwrap();
-            fs::copy(file.path(), dir.path().join(file.file_name())).unwrap();
-        }
-        fs::copy(
-            from.join(format!("resaved/protocol-{protocol}")),
-            dir.path().join("data_batch_1"),
-        )
-        .unwrap();
+        anchorhood_testing::copy_folder(&from.join("cifar-10-batches-py"), dir.path());
+        let resaved = from.join(format!("resaved/protocol-{protocol}"));
+        fs::copy(resaved, dir.path().join("data_batch_1")).unwrap();
         check10(dir.path());
     }
 }
@@ -201,42 +194,16 @@ fn a_picture_folder_is_not_cifar() {
     assert!(open(dir.path(), None).unwrap().is_none());
 }
 
-/// Every damaged copy must answer with data or with an error that can be shown.
 #[test]
-fn damaged_files_never_panic() {
-    let python = fs::read(fixtures().join("cifar-10-batches-py/data_batch_1")).unwrap();
-    for item in 0..3000 {
-        let bytes = damaged(&python, item, 400);
-        let _ = Dictionary::parse(&bytes)
-            .and_then(|p| p.array("data").map(|_| ()).and(p.ints("labels")));
-    }
+fn a_cut_archive_is_refused() {
     let dir = TempDir::new().unwrap();
     let archive = dir.path().join("cifar-100-python.tar.gz");
     pack(&fixtures().join("cifar-100-python"), &archive);
     let whole = fs::read(&archive).unwrap();
-    let mut refused = 0;
-    for item in 0..300 {
-        fs::write(&archive, damaged(&whole, item, whole.len())).unwrap();
-        let found = open_small(&archive);
-        refused += u32::from(found.is_err());
+    for length in (1..8).map(|eighth| whole.len() * eighth / 8) {
+        fs::write(&archive, &whole[..length]).unwrap();
+        assert!(open_small(&archive).is_err(), "cut at {length}");
     }
-    assert!(refused > 200, "{refused} of 300");
-}
-
-/// A copy cut short, or with a few of its first `within` bytes changed.
-fn damaged(bytes: &[u8], item: u64, within: usize) -> Vec<u8> {
-    let words = Draws::new(1, Stream::Test, 0, item).block(0);
-    let mut bytes = bytes.to_vec();
-    if words[0].is_multiple_of(3) {
-        bytes.truncate(words[1] as usize % bytes.len());
-        return bytes;
-    }
-    for n in 0..=words[1] as u64 % 4 {
-        let [at, value, ..] = Draws::new(1, Stream::Test, 1 + n, item).block(0);
-        let at = at as usize % within.min(bytes.len());
-        bytes[at] ^= 1 << (value % 8);
-    }
-    bytes
 }
 
 /// The real data set, where there is one.

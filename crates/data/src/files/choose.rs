@@ -50,9 +50,8 @@ impl Offer {
             true => hold_out(self.train, options),
             false => ((0..self.train).collect(), self.test.map(|n| (0..n).collect())),
         };
-        let limited = |all, purpose, limit| match self.shuffled {
-            true => first(all, limit),
-            false => some(all, options.seed, purpose, limit),
+        let limited = |all, purpose, limit| {
+            if self.shuffled { first(all, limit) } else { some(all, options.seed, purpose, limit) }
         };
         Choice {
             train: limited(train, Purpose::Train, options.limit),

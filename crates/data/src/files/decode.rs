@@ -129,10 +129,7 @@ impl Picture {
     /// Rows and columns of the whole picture, the right way up.
     pub fn height_and_width(&self) -> [u32; 2] {
         let [width, height] = self.whole;
-        match self.lies_on_its_side() {
-            true => [width, height],
-            false => [height, width],
-        }
+        if self.lies_on_its_side() { [width, height] } else { [height, width] }
     }
 
     /// Its bytes, and their rows and columns.
@@ -219,10 +216,7 @@ impl Picture {
     pub(crate) fn shrunk(&self, to: [usize; 2], out: &mut [u8]) -> Result<(), String> {
         let [height, width] = self.extents();
         let [rows, columns] = to;
-        let as_it_lies = match self.lies_on_its_side() {
-            true => [columns, rows],
-            false => to,
-        };
+        let as_it_lies = if self.lies_on_its_side() { [columns, rows] } else { to };
         to_rectangle(self.rgb.as_raw(), width, height, as_it_lies, out)?;
         turn(as_it_lies, self.orientation, out);
         Ok(())
@@ -427,12 +421,10 @@ fn check_room(bytes: u64) -> Result<(), String> {
     let mut room = Vec::<u8>::new();
     let got = usize::try_from(bytes).is_ok_and(|n| room.try_reserve_exact(n).is_ok());
     std::hint::black_box(room); // what nobody uses would not be asked for
-    match got {
-        true => Ok(()),
-        false => Err(format!(
-            "decoding it takes {} MB of memory, which are not there",
-            bytes / 1_000_000
-        )),
+    if got {
+        Ok(())
+    } else {
+        Err(format!("decoding it takes {} MB of memory, which are not there", bytes / 1_000_000))
     }
 }
 
@@ -516,8 +508,10 @@ mod tests {
     fn greys_and_transparent_pixels_become_rgb() {
         let noise = |x: u32, y: u32| image::LumaA([(x * 31 + y) as u8, (x * y + 7) as u8]);
         let deep = DynamicImage::from(image::GrayAlphaImage::from_fn(23, 19, noise));
-        let opaque = DynamicImage::from(deep.to_luma8());
-        assert_eq!(over_white(opaque.clone()), opaque.into_rgb8());
+        for opaque in [deep.to_luma8().into(), deep.to_luma16().into(), deep.to_rgb16().into()] {
+            let opaque: DynamicImage = opaque;
+            assert_eq!(over_white(opaque.clone()), opaque.into_rgb8());
+        }
         for image in [deep.clone(), deep.to_rgba8().into(), deep.to_rgba16().into()] {
             let expected = RgbImage::from_fn(23, 19, |x, y| {
                 let image::LumaA([value, alpha]) = noise(x, y);

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{FolderReport, Part, picture_named};
-use crate::{DataError, LabelChoice, folder};
+use crate::{DataError, LabelChoice, Labels, folder};
 
 /// A file that should be a picture; whether it is, reading will tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,14 +54,11 @@ pub fn find_pictures(root: &Path, labels: LabelChoice) -> Result<PictureFiles, D
 }
 
 fn files_of(part: &Part, root: &Path) -> Vec<PictureFile> {
-    let class = |i: usize| {
-        let number = *part.values.get(i)? as usize;
-        part.classes.as_ref()?.get(number).cloned()
-    };
+    let class = |labels: &Labels, i: usize| labels.classes()[labels.get(i) as usize].clone();
     let file = |(i, name): (usize, &String)| PictureFile {
         path: picture_named(root, name),
         name: name.clone(),
-        class: class(i),
+        class: part.labels.as_ref().map(|labels| class(labels, i)),
     };
     part.files.iter().enumerate().map(file).collect()
 }
@@ -69,14 +66,12 @@ fn files_of(part: &Part, root: &Path) -> Vec<PictureFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_folder::TestFolder;
 
     fn found(names: &[&str]) -> Vec<(String, Option<String>)> {
-        let dir = tempfile::tempdir().unwrap();
-        for name in names {
-            crate::files::scan::tests::put(dir.path(), name, b"");
-        }
-        let files = find_pictures(dir.path(), LabelChoice::Auto).unwrap().files;
-        assert!(files.iter().all(|f| f.path == dir.path().join(&f.name)));
+        let dir = TestFolder::of(names, b"");
+        let files = find_pictures(&dir, LabelChoice::Auto).unwrap().files;
+        assert!(files.iter().all(|f| f.path == dir.join(&f.name)));
         files.into_iter().map(|f| (f.name, f.class)).collect()
     }
 
@@ -103,14 +98,11 @@ mod tests {
 
     #[test]
     fn nothing_and_nowhere_are_errors() {
-        let dir = tempfile::tempdir().unwrap();
-        let message = |path: &Path| {
-            let found = find_pictures(path, LabelChoice::Auto);
-            found.unwrap_err().to_string()
-        };
-        assert!(message(dir.path()).contains("no pictures here"));
-        std::fs::write(dir.path().join("a.cr2"), "").unwrap();
-        assert!(message(dir.path()).contains("(1 .cr2 skipped: a camera's raw data"));
-        assert!(message(&dir.path().join("x")).contains("no such file or folder"));
+        let dir = TestFolder::new();
+        let message = |path: &Path| find_pictures(path, LabelChoice::Auto).unwrap_err().to_string();
+        assert!(message(&dir).contains("no pictures here"));
+        dir.put("a.cr2", b"");
+        assert!(message(&dir).contains("(1 .cr2 skipped: a camera's raw data"));
+        assert!(message(&dir.join("x")).contains("no such file or folder"));
     }
 }

@@ -77,10 +77,7 @@ pub(crate) fn is_read(ending: &str) -> bool {
 /// What was passed over, `special` of it no regular files: first what may show something.
 pub(crate) fn passed_over(endings: &Endings, special: usize) -> Vec<PassedOver> {
     let kind = |(ending, files): (&String, &usize)| PassedOver {
-        ending: match ending.is_empty() {
-            true => String::new(),
-            false => format!(".{ending}"),
-        },
+        ending: if ending.is_empty() { String::new() } else { format!(".{ending}") },
         files: *files,
         why: why(ending),
     };

@@ -160,12 +160,11 @@ mod tests {
             entry.extend(tag.to_be_bytes());
             entry.extend(2_u16.to_be_bytes());
             entry.extend((value.len() as u32).to_be_bytes());
-            match value.len() <= 4 {
-                true => entry.extend([&value[..], &[0; 4]].concat()[..4].iter()),
-                false => {
-                    entry.extend(((from + heap.len()) as u32).to_be_bytes());
-                    heap.extend(value);
-                }
+            if value.len() <= 4 {
+                entry.extend([&value[..], &[0; 4]].concat()[..4].iter())
+            } else {
+                entry.extend(((from + heap.len()) as u32).to_be_bytes());
+                heap.extend(value);
             }
             entry
         };
@@ -190,12 +189,7 @@ mod tests {
     fn a_jpeg_tells_its_camera_its_times_and_its_quality() {
         let plain = encode_jpeg(16, 16, &[90; 768], 50).unwrap();
         let raw = exif("GIMP 2.10", "1970:01:02 00:00:01", "25");
-        let mut bytes = plain[..2].to_vec();
-        bytes.extend([0xFF, 0xE1]);
-        bytes.extend(((raw.len() + 8) as u16).to_be_bytes());
-        bytes.extend(b"Exif\0\0");
-        bytes.extend(&raw);
-        bytes.extend(&plain[2..]);
+        let bytes = crate::test_folder::with_exif(&plain, &raw);
         let found = ImageMetadata::of_bytes(&bytes);
         assert_eq!(found.camera.as_deref(), Some("Canon"));
         assert_eq!(found.software.as_deref(), Some("GIMP 2.10"));

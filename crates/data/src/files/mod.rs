@@ -34,9 +34,9 @@ pub(crate) use read::open;
 #[cfg(test)]
 pub(crate) use read::open_within;
 
-use crate::DataError;
 use crate::folder::FolderLabels;
 use crate::sets::SetFacts;
+use crate::{DataError, Labels};
 
 /// Whether a JPEG file can be read at an eighth of its size, however small it is.
 pub(crate) fn reads_at_an_eighth(bytes: &[u8]) -> bool {
@@ -66,6 +66,8 @@ pub(crate) struct Listing {
     pub holds_out: bool,
     /// Folders that could not be entered.
     pub unreadable: Skipped,
+    /// Files to test on that should be there as well.
+    pub missing: Vec<String>,
     /// What else was found and decided.
     pub report: FolderReport,
     /// What is officially true of it, for a published set.
@@ -86,9 +88,7 @@ pub(crate) struct Part {
     /// Names of the files, in their order.
     pub files: Vec<String>,
     /// The class of each, where there are classes.
-    pub values: Vec<u32>,
-    /// Names of the classes.
-    pub classes: Option<Vec<String>>,
+    pub labels: Option<Labels>,
 }
 
 impl Listing {
@@ -101,6 +101,7 @@ impl Listing {
             test: Some(test),
             holds_out: false,
             unreadable: vec![],
+            missing: vec![],
             report: FolderReport::default(),
             facts: Some(facts),
         }

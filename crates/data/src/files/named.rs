@@ -11,10 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Where the picture lies to which a look through `root` gave this name.
 pub fn picture_named(root: &Path, name: &str) -> PathBuf {
-    match name.contains(ESCAPE) {
-        true => root.join(unescaped(name)),
-        false => root.join(name),
-    }
+    if name.contains(ESCAPE) { root.join(unescaped(name)) } else { root.join(name) }
 }
 
 const ESCAPE: &str = "\\x";

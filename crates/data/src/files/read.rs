@@ -24,7 +24,7 @@ use crate::folder::SIZE;
 use crate::statistics::Sums;
 use crate::store::Store;
 use crate::{
-    CropsFrom, DataError, Dataset, Labels, LoadOptions, Pictures, Progress, Split, memory, resize,
+    CropsFrom, DataError, Dataset, LoadOptions, Pictures, Progress, Split, memory, resize,
 };
 
 /// Reads what the options choose of a listing.
@@ -87,19 +87,11 @@ pub(crate) fn open_within(
             why,
         });
     }
-    let (mean, std) = match listing.facts {
-        Some(facts) => (facts.mean, facts.std),
-        None => sums.mean_and_std(),
-    };
-    Ok(Dataset {
-        name: listing.name,
-        train,
-        test: test.map(|(t, _)| t).filter(|t| !t.pictures.is_empty()),
-        mean,
-        std,
-        skipped,
-        report: listing.report,
-    })
+    let known = listing.facts.map(|facts| (facts.mean, facts.std));
+    let statistics = known.unwrap_or_else(|| sums.mean_and_std());
+    let test = test.map(|(t, _)| t).filter(|t| !t.pictures.is_empty());
+    let report = listing.report;
+    Ok(Dataset { skipped, report, ..Dataset::of(listing.name, train, test, statistics) })
 }
 
 /// Pictures that are looked at to know how large they are.
@@ -134,7 +126,7 @@ fn chosen_parts(
     let offer = Offer {
         train: train.files.len(),
         test: test.as_ref().map(|t| t.files.len()),
-        holds_out: holds_out && train.classes.is_some(),
+        holds_out: holds_out && train.labels.is_some(),
         shuffled: false,
     };
     let choice = offer.choose(options);
@@ -149,20 +141,13 @@ fn chosen_parts(
 impl Part {
     /// Those at ascending `indices`. There may be millions: all of them are not copied.
     fn only(self, indices: &[usize]) -> Part {
-        match indices.len() == self.files.len() {
-            true => self,
-            false => self.subset(indices),
-        }
+        if indices.len() == self.files.len() { self } else { self.subset(indices) }
     }
 
     fn subset(&self, indices: &[usize]) -> Part {
         Part {
             files: indices.iter().map(|&i| self.files[i].clone()).collect(),
-            values: match &self.classes {
-                Some(_) => indices.iter().map(|&i| self.values[i]).collect(),
-                None => Vec::new(),
-            },
-            classes: self.classes.clone(),
+            labels: self.labels.as_ref().map(|labels| labels.subset(indices)),
         }
     }
 
@@ -183,11 +168,7 @@ impl Part {
     }
 
     fn split(self, pictures: Pictures) -> Split {
-        Split {
-            pictures,
-            labels: self.classes.map(|classes| Labels::new(self.values, classes)),
-            names: self.files,
-        }
+        Split { pictures, labels: self.labels, names: self.files }
     }
 }
 
@@ -259,10 +240,7 @@ impl Reader<'_> {
         let (part, sums) = (part.only(&readable), survey.sums);
         let files = part.files.clone();
         let files = OnDemand::new(self.root.into(), files, self.size, survey.checksums);
-        let files = match self.fits {
-            true => files.keeping(),
-            false => files,
-        };
+        let files = if self.fits { files.keeping() } else { files };
         let store = Arc::new(Store::Files(files));
         let pictures = Pictures::stored(self.size, self.size, part.files.len(), store);
         let crops = self.crops.then_some(Crops::OnDemand);
@@ -274,10 +252,7 @@ impl Reader<'_> {
     fn one(&self, path: &Path, out: &mut [u8], slot: &mut [u8]) -> Result<Sums, String> {
         let read = Picture::read_for(path, self.size, |picture| {
             picture.square(self.size, out)?;
-            match slot.is_empty() {
-                true => Ok(()),
-                false => fill(picture, self.size, slot),
-            }
+            if slot.is_empty() { Ok(()) } else { fill(picture, self.size, slot) }
         });
         (self.step)();
         read.map(|()| Sums::of(out))

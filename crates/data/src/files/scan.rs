@@ -29,8 +29,8 @@ pub(crate) fn first_folder(name: &str) -> Option<&str> {
 /// What a scan found.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// Names of files that should be pictures, relative to the root as [`picture_named`] understands
-    /// them; sorted.
+    /// Names of files that should be pictures, relative to the root as [`picture_named`]
+    /// understands them; sorted.
     ///
     /// [`picture_named`]: super::picture_named
     pub candidates: Vec<String>,
@@ -164,20 +164,14 @@ fn ending_of(name: &str) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use std::fs;
-    use tempfile::TempDir;
+    use crate::test_folder::TestFolder;
+    #[cfg(unix)]
+    use std::os::unix::fs::symlink;
 
-    /// Writes a file, and the folders on the way to it.
-    pub(crate) fn put(root: &Path, name: &str, bytes: &[u8]) {
-        let path = root.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
-
-    fn touch(root: &Path, name: &str) {
-        put(root, name, b"");
+    fn files(names: &[&str]) -> TestFolder {
+        TestFolder::of(names, b"")
     }
 
     fn names(root: &Path) -> Vec<String> {
@@ -186,29 +180,16 @@ pub(crate) mod tests {
 
     #[test]
     fn finds_pictures_by_name_in_order() {
-        let dir = TempDir::new().unwrap();
-        for name in [
-            "b/ü.PNG",
-            "a.jpg",
-            "b/c/d.WebP",
-            "notes.txt",
-            ".hidden.png",
-            ".git/x.png",
-            "z.Jpeg",
-            "日本.gif",
-        ] {
-            touch(dir.path(), name);
-        }
-        assert_eq!(names(dir.path()), ["a.jpg", "b/c/d.WebP", "b/ü.PNG", "z.Jpeg", "日本.gif"]);
+        let shown = ["b/ü.PNG", "a.jpg", "b/c/d.WebP", "z.Jpeg", "日本.gif"];
+        let others = ["notes.txt", ".hidden.png", ".git/x.png"];
+        let dir = files(&[&shown[..], &others].concat());
+        assert_eq!(names(&dir), ["a.jpg", "b/c/d.WebP", "b/ü.PNG", "z.Jpeg", "日本.gif"]);
     }
 
     #[test]
     fn what_is_not_read_is_counted() {
-        let dir = TempDir::new().unwrap();
-        for name in ["a.CR2", "b/c.cr2", "b/d.jpg", "notes.txt", "README", ".x.mp4"] {
-            touch(dir.path(), name);
-        }
-        let found = scan(dir.path()).unwrap().others;
+        let dir = files(&["a.CR2", "b/c.cr2", "b/d.jpg", "notes.txt", "README", ".x.mp4"]);
+        let found = scan(&dir).unwrap().others;
         let expected = [("", 1), ("cr2", 2), ("txt", 1)];
         assert_eq!(found, expected.map(|(e, n)| (e.to_string(), n)).into());
     }
@@ -218,46 +199,37 @@ pub(crate) mod tests {
     #[cfg(unix)]
     #[test]
     fn links_to_files_elsewhere_are_pictures_by_their_own_names() {
-        let (dir, blobs) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-        touch(blobs.path(), "3f9a");
-        touch(blobs.path(), "more/x.png");
-        let link = |to: &str, name: &str| {
-            std::os::unix::fs::symlink(blobs.path().join(to), dir.path().join(name)).unwrap();
-        };
-        link("3f9a", "a.jpg");
-        link("more", "folder");
-        assert_eq!(names(dir.path()), ["a.jpg", "folder/x.png"]);
+        let (dir, blobs) = (TestFolder::new(), files(&["3f9a", "more/x.png"]));
+        symlink(blobs.join("3f9a"), dir.join("a.jpg")).unwrap();
+        symlink(blobs.join("more"), dir.join("folder")).unwrap();
+        assert_eq!(names(&dir), ["a.jpg", "folder/x.png"]);
     }
 
     #[cfg(unix)]
     #[test]
     fn pipes_sockets_and_devices_are_counted_whatever_they_are_called() {
-        let dir = TempDir::new().unwrap();
-        touch(dir.path(), "a.jpg");
-        let at = |name: &str| dir.path().join(name);
+        let dir = files(&["a.jpg"]);
         for name in ["b.jpg", "c.tar", "d.txt"] {
-            std::os::unix::net::UnixListener::bind(at(name)).unwrap();
+            std::os::unix::net::UnixListener::bind(dir.join(name)).unwrap();
         }
-        std::os::unix::fs::symlink("/dev/zero", at("e.png")).unwrap();
-        let found = scan(dir.path()).unwrap();
+        symlink("/dev/zero", dir.join("e.png")).unwrap();
+        let found = scan(&dir).unwrap();
         assert_eq!((found.special, found.others.len()), (4, 0));
         assert!(found.unreadable.is_empty());
         assert!(matches!(
-            scan(&at("c.tar")).err().unwrap(),
+            scan(&dir.join("c.tar")).err().unwrap(),
             DataError::Io { source, .. } if source.kind() == ErrorKind::InvalidInput
         ));
-        assert_eq!(names(dir.path()), ["a.jpg"]);
+        assert_eq!(names(&dir), ["a.jpg"]);
     }
 
     #[cfg(unix)]
     #[test]
     fn links_are_followed_once() {
-        let dir = TempDir::new().unwrap();
-        touch(dir.path(), "a/x.png");
-        std::os::unix::fs::symlink(dir.path(), dir.path().join("a/loop")).unwrap();
-        std::os::unix::fs::symlink(dir.path().join("a/x.png"), dir.path().join("y.png")).unwrap();
-        std::os::unix::fs::symlink(dir.path().join("nowhere"), dir.path().join("dead.png"))
-            .unwrap();
-        assert_eq!(names(dir.path()), ["a/x.png", "dead.png", "y.png"]);
+        let dir = files(&["a/x.png"]);
+        for (to, name) in [("", "a/loop"), ("a/x.png", "y.png"), ("nowhere", "dead.png")] {
+            symlink(dir.join(to), dir.join(name)).unwrap();
+        }
+        assert_eq!(names(&dir), ["a/x.png", "dead.png", "y.png"]);
     }
 }

@@ -17,10 +17,10 @@ use std::path::Path;
 
 pub use labels::{FolderLabels, LabelChoice};
 
-use crate::DataError;
 use crate::files::kinds::passed_over;
 use crate::files::scan::{Found, first_folder, scan};
 use crate::files::{FolderReport, Listing, Part, archive, list};
+use crate::{DataError, Labels};
 
 /// Side of the pictures unless another is asked for.
 pub const SIZE: usize = 32;
@@ -29,18 +29,14 @@ pub const SIZE: usize = 32;
 pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataError> {
     let name = name_of(root);
     let is_list = root.is_file() && !archive::is_archive(root);
-    let (folder, (train, test, found, decided)) = match is_list {
-        true => {
-            let (folder, found) = list::read(root)?;
-            (folder, one_part(found, &name, labels)?)
-        }
-        false => (root.into(), parts(root, &name, labels)?),
+    let (folder, (train, test, found, decided)) = if is_list {
+        let (folder, found) = list::read(root)?;
+        (folder, one_part(found, &name, labels))
+    } else {
+        (root.into(), parts(root, &name, labels)?)
     };
     if labels == LabelChoice::Folders && !matches!(decided, FolderLabels::Classes(_)) {
-        return Err(DataError::BadOption {
-            option: "labels",
-            why: format!("{}: {decided}", root.display()),
-        });
+        return Err(DataError::option("labels", format!("{}: {decided}", root.display())));
     }
     Ok(Listing {
         name,
@@ -49,6 +45,7 @@ pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataErro
         train,
         test,
         unreadable: found.unreadable,
+        missing: vec![],
         report: FolderReport {
             labels: Some(decided),
             passed_over: passed_over(&found.others, found.special),
@@ -60,10 +57,7 @@ pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataErro
 /// The folder's own name, also when it was given as `.`.
 fn name_of(root: &Path) -> String {
     let full = root.canonicalize().unwrap_or_else(|_| root.into());
-    let name = match full.is_dir() {
-        true => full.file_name(),
-        false => full.file_stem(),
-    };
+    let name = if full.is_dir() { full.file_name() } else { full.file_stem() };
     name.map_or_else(|| "pictures".into(), |n| n.to_string_lossy().into_owned())
 }
 
@@ -77,40 +71,32 @@ fn parts(root: &Path, name: &str, labels: LabelChoice) -> Result<Parts, DataErro
         }
         let (a, b) = (scan(&root.join("train"))?, scan(&root.join(test))?);
         if !a.candidates.is_empty() && !b.candidates.is_empty() {
-            return given_parts(a, b, test, labels);
+            return Ok(given_parts(a, b, test, labels));
         }
     }
-    one_part(scan(root)?, name, labels)
+    Ok(one_part(scan(root)?, name, labels))
 }
 
-fn one_part(mut found: Found, name: &str, labels: LabelChoice) -> Result<Parts, DataError> {
+fn one_part(mut found: Found, name: &str, labels: LabelChoice) -> Parts {
     let decided = labels::decide(&found, name, labels);
-    let each = class_of_each(&found, &decided);
-    let classes = each.as_ref().map(|each| sorted(each.iter()));
+    let labels = class_of_each(&found, &decided).map(Labels::from_names);
     let files = std::mem::take(&mut found.candidates);
-    let whole = classed(files, None, each.zip(classes))?;
-    Ok((whole, None, found, decided))
+    (Part { files, labels }, None, found, decided)
 }
 
 /// Both parts number their classes alike: by the names of either, sorted.
-fn given_parts(
-    mut train: Found,
-    mut test: Found,
-    test_name: &str,
-    labels: LabelChoice,
-) -> Result<Parts, DataError> {
+fn given_parts(mut train: Found, mut test: Found, test_name: &str, labels: LabelChoice) -> Parts {
     let decided = labels::decide(&train, "train", labels);
-    let (of_train, of_test) = (class_of_each(&train, &decided), class_of_each(&test, &decided));
-    let both = of_train.iter().flatten().chain(of_test.iter().flatten());
-    let both = sorted(both);
-    let (files, others) =
-        (std::mem::take(&mut train.candidates), std::mem::take(&mut test.candidates));
+    let mut of_train = class_of_each(&train, &decided).map(Labels::from_names);
     // Without classes in train there is nothing to compare those of the test part with.
-    let of_test = of_test.filter(|_| of_train.is_some());
-    let test_part = classed(others, Some(test_name), of_test.map(|of| (of, both.clone())))?;
-    let train_part = classed(files, Some("train"), of_train.map(|of| (of, both)))?;
-    let found = train.counted_with(&test);
-    Ok((train_part, Some(test_part), found, decided))
+    let of_test = class_of_each(&test, &decided).filter(|_| of_train.is_some());
+    let mut of_test = of_test.map(Labels::from_names);
+    Labels::number_alike(&mut of_train, &mut of_test);
+    let files = within("train", std::mem::take(&mut train.candidates));
+    let train_part = Part { files, labels: of_train };
+    let files = within(test_name, std::mem::take(&mut test.candidates));
+    let test_part = Part { files, labels: of_test };
+    (train_part, Some(test_part), train.counted_with(&test), decided)
 }
 
 /// The class of each candidate, where it was decided that there are classes and all have one.
@@ -121,11 +107,6 @@ fn class_of_each(found: &Found, decided: &FolderLabels) -> Option<Vec<String>> {
         FolderLabels::Told(_) => files.map(|f| found.told.get(f).cloned()).collect(),
         _ => None,
     }
-}
-
-fn sorted<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let all: BTreeSet<&String> = names.collect();
-    all.into_iter().cloned().collect()
 }
 
 /// The first-level folders, if every picture lies in one and there are at least `least`.
@@ -142,38 +123,24 @@ pub(crate) fn part(
     under: &str,
     classes: Vec<String>,
 ) -> Result<Part, DataError> {
-    let each = files.iter().map(|f| first_folder(f).unwrap_or_default().to_owned());
-    let each = each.collect();
-    classed(files, Some(under), Some((each, classes)))
+    let numbers = files.iter().map(|file| number_of(file, under, &classes));
+    let labels = Labels::new(numbers.collect::<Result<_, _>>()?, classes);
+    Ok(Part { files: within(under, files), labels: Some(labels) })
 }
 
-/// Files with the class of each and the sorted names of all, named from one folder further up.
-fn classed(
-    files: Vec<String>,
-    under: Option<&str>,
-    classes: Option<(Vec<String>, Vec<String>)>,
-) -> Result<Part, DataError> {
-    let files: Vec<String> = match under {
-        Some(folder) => files.into_iter().map(|f| format!("{folder}/{f}")).collect(),
-        None => files,
-    };
-    let (values, classes) = match classes {
-        Some((each, all)) => {
-            let numbers = each.iter().zip(&files);
-            let numbers = numbers.map(|(class, file)| number_of(class, &all, file));
-            (numbers.collect::<Result<_, _>>()?, Some(all))
-        }
-        None => (Vec::new(), None),
-    };
-    Ok(Part { files, values, classes })
+/// Files named from one folder further up.
+fn within(folder: &str, files: Vec<String>) -> Vec<String> {
+    files.into_iter().map(|file| format!("{folder}/{file}")).collect()
 }
 
 /// Which of the sorted classes a file's is.
-fn number_of(class: &String, all: &[String], file: &str) -> Result<u32, DataError> {
-    let found = all.binary_search(class);
+fn number_of(file: &str, under: &str, all: &[String]) -> Result<u32, DataError> {
+    let class = first_folder(file).unwrap_or_default();
+    let found = all.binary_search_by(|known| known.as_str().cmp(class));
     let number = found.map_err(|_| {
         let why = format!("is of the class `{class}`, which is none of the set's {}", all.len());
-        DataError::bad(file, format!("{why}; move it away, or see `anchorhood data check`"))
+        let why = format!("{why}; move it away, or see `anchorhood data check`");
+        DataError::bad(format!("{under}/{file}"), why)
     });
     Ok(number? as u32)
 }

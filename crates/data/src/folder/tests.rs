@@ -1,20 +1,14 @@
 //! Folders as people have them: every format, odd pixels, odd names, broken files.
 
 use std::fs;
-use std::io::Cursor;
 use std::path::Path;
 use std::sync::Mutex;
 
-use anchorhood_random::{Draws, Stream};
-use image::{
-    DynamicImage, GrayAlphaImage, GrayImage, ImageBuffer, ImageFormat, Luma, LumaA, Rgb, RgbImage,
-    Rgba, RgbaImage,
-};
-use tempfile::TempDir;
+use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 
 use super::*;
-use crate::files::scan::tests::put;
-use crate::files::{decode, open_within};
+use crate::files::open_within;
+use crate::test_folder::{TestFolder, encoded, png_of, with_exif};
 use crate::{CropsFrom, Dataset, LoadOptions, Progress};
 
 const QUIET: &Progress = &|_, _| {};
@@ -23,28 +17,19 @@ fn open(root: &Path, options: &LoadOptions, progress: &Progress) -> Result<Datas
     crate::files::open(list(root, options.labels)?, options, progress)
 }
 
-fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
-    let mut bytes = Cursor::new(Vec::new());
-    picture.write_to(&mut bytes, format).unwrap();
-    bytes.into_inner()
-}
-
-fn plain(colour: [u8; 3]) -> DynamicImage {
-    DynamicImage::ImageRgb8(RgbImage::from_pixel(40, 40, Rgb(colour)))
-}
-
 /// Left half red, right half blue.
 fn halves() -> DynamicImage {
     let colour = |x, _| Rgb(if x < 20 { [255, 0, 0] } else { [0, 0, 255] });
     DynamicImage::ImageRgb8(RgbImage::from_fn(40, 40, colour))
 }
 
-fn png(root: &Path, name: &str) {
-    put(root, name, &encoded(&plain([200, 100, 50]), ImageFormat::Png));
-}
-
 fn load(root: &Path) -> Result<Dataset, DataError> {
     open(root, &LoadOptions::default(), QUIET)
+}
+
+/// With at most `most` bytes of memory for pixels.
+fn load_within(root: &Path, options: &LoadOptions, most: u64) -> Dataset {
+    open_within(list(root, LabelChoice::Auto).unwrap(), options, QUIET, most).unwrap()
 }
 
 /// The colour in the middle of each quarter: top left, top right, bottom left, bottom right.
@@ -61,7 +46,7 @@ fn near(a: [u8; 3], b: [u8; 3]) -> bool {
 
 #[test]
 fn every_format_is_read() {
-    let dir = TempDir::new().unwrap();
+    let dir = TestFolder::new();
     for (name, format) in [
         ("a.JPG", ImageFormat::Jpeg),
         ("b.png", ImageFormat::Png),
@@ -71,9 +56,9 @@ fn every_format_is_read() {
         ("f.TIF", ImageFormat::Tiff),
         ("a png.jpeg", ImageFormat::Png),
     ] {
-        put(dir.path(), name, &encoded(&halves(), format));
+        dir.put(name, &encoded(&halves(), format));
     }
-    let data = load(dir.path()).unwrap();
+    let data = load(&dir).unwrap();
     assert_eq!(
         data.train.names,
         ["a png.jpeg", "a.JPG", "b.png", "c.webp", "d.bmp", "e.gif", "f.TIF"]
@@ -88,38 +73,11 @@ fn every_format_is_read() {
     }
 }
 
-#[test]
-fn grey_deep_and_transparent_pixels_become_rgb() {
-    let dir = TempDir::new().unwrap();
-    let pictures: [DynamicImage; 6] = [
-        GrayImage::from_pixel(9, 9, Luma([77])).into(),
-        ImageBuffer::from_pixel(9, 9, Luma([77_u16 * 257])).into(),
-        ImageBuffer::from_pixel(9, 9, Rgb([10, 20, 30].map(|v: u16| v * 257))).into(),
-        RgbaImage::from_pixel(9, 9, Rgba([10, 20, 30, 0])).into(),
-        RgbaImage::from_pixel(9, 9, Rgba([0, 100, 255, 51])).into(),
-        GrayAlphaImage::from_pixel(9, 9, LumaA([0, 255])).into(),
-    ];
-    for (n, picture) in pictures.iter().enumerate() {
-        put(dir.path(), &format!("{n}.png"), &encoded(picture, ImageFormat::Png));
-    }
-    let data = load(dir.path()).unwrap();
-    let expected = [[77; 3], [77; 3], [10, 20, 30], [255; 3], [204, 224, 255], [0; 3]];
-    for (i, expected) in expected.into_iter().enumerate() {
-        assert_eq!(quarters(data.train.pictures.picture(i)), [expected; 4], "{i}.png");
-    }
-}
-
 /// A JPEG with an EXIF block that says how the camera was held.
 fn turned(orientation: u8) -> Vec<u8> {
-    let jpeg = encoded(&halves(), ImageFormat::Jpeg);
-    let mut exif = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
-    exif.extend([orientation, 0, 0, 0, 0, 0, 0]);
-    let mut bytes = jpeg[..2].to_vec();
-    bytes.extend([0xff, 0xe1]);
-    bytes.extend(((exif.len() + 2) as u16).to_be_bytes());
-    bytes.extend(exif);
-    bytes.extend(&jpeg[2..]);
-    bytes
+    let tag = b"MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0";
+    let exif = [&tag[..], &[orientation, 0, 0, 0, 0, 0, 0]].concat();
+    with_exif(&encoded(&halves(), ImageFormat::Jpeg), &exif)
 }
 
 #[test]
@@ -132,9 +90,9 @@ fn the_cameras_orientation_is_undone() {
         (6, [red, red, blue, blue]),
         (8, [blue, blue, red, red]),
     ] {
-        let dir = TempDir::new().unwrap();
-        put(dir.path(), "a.jpg", &turned(orientation));
-        let data = load(dir.path()).unwrap();
+        let dir = TestFolder::new();
+        dir.put("a.jpg", &turned(orientation));
+        let data = load(&dir).unwrap();
         let seen = quarters(data.train.pictures.picture(0));
         let right = seen.into_iter().zip(expected).all(|(a, b)| near(a, b));
         assert!(right, "orientation {orientation}: {seen:?}");
@@ -143,25 +101,25 @@ fn the_cameras_orientation_is_undone() {
 
 #[test]
 fn statistics_are_the_folders_own() {
-    let dir = TempDir::new().unwrap();
-    png(dir.path(), "only.png");
-    let data = load(dir.path()).unwrap();
+    let dir = TestFolder::new();
+    dir.png("only.png");
+    let data = load(&dir).unwrap();
     assert_eq!(data.train.pictures.len(), 1);
     assert_eq!(data.mean, [200.0, 100.0, 50.0].map(|v: f32| v / 255.0));
     assert!(data.std.iter().all(|&s| s > 0.0));
-    assert_eq!(data.name, dir.path().file_name().unwrap().to_string_lossy());
+    assert_eq!(data.name, dir.file_name().unwrap().to_string_lossy());
 }
 
 #[test]
 fn classes_are_first_level_folders() {
-    let dir = TempDir::new().unwrap();
+    let dir = TestFolder::new();
     for class in ["cat", "dog"] {
         for i in 0..10 {
-            png(dir.path(), &format!("{class}/deep/{i}.png"));
+            dir.png(&format!("{class}/deep/{i}.png"));
         }
     }
-    fs::create_dir(dir.path().join("empty")).unwrap();
-    let data = load(dir.path()).unwrap();
+    fs::create_dir(dir.join("empty")).unwrap();
+    let data = load(&dir).unwrap();
     let test = data.test.unwrap();
     assert_eq!((data.train.pictures.len(), test.pictures.len()), (18, 2));
     for split in [&data.train, &test] {
@@ -173,24 +131,22 @@ fn classes_are_first_level_folders() {
     }
     let held = |seed| {
         let options = LoadOptions { seed, ..LoadOptions::default() };
-        open(dir.path(), &options, QUIET).unwrap().test.unwrap().names
+        open(&dir, &options, QUIET).unwrap().test.unwrap().names
     };
     assert_eq!(held(0), test.names);
     assert!((1..9).any(|seed| held(seed) != test.names));
     let options = LoadOptions { held_out: 0.0, ..LoadOptions::default() };
-    assert!(open(dir.path(), &options, QUIET).unwrap().test.is_none());
+    assert!(open(&dir, &options, QUIET).unwrap().test.is_none());
 }
 
 #[test]
 fn folders_by_date_are_no_classes_unless_somebody_says_so() {
-    let dir = TempDir::new().unwrap();
-    for name in ["2018/05/a.png", "2018/06/b.png", "2019/05/a.png"] {
-        png(dir.path(), name);
-    }
-    put(dir.path(), "2019/05/b.cr2", b"");
+    let names = ["2018/05/a.png", "2018/06/b.png", "2019/05/a.png"];
+    let dir = TestFolder::of(&names, &png_of([9; 3]));
+    dir.put("2019/05/b.cr2", b"");
     let opened = |labels| {
         let options = LoadOptions { labels, ..LoadOptions::default() };
-        open(dir.path(), &options, QUIET)
+        open(&dir, &options, QUIET)
     };
     let data = opened(LabelChoice::Auto).unwrap();
     assert!(data.train.labels.is_none() && data.test.is_none());
@@ -199,7 +155,7 @@ fn folders_by_date_are_no_classes_unless_somebody_says_so() {
     assert_eq!(data.report.passed_over.len(), 1);
     let data = opened(LabelChoice::Folders).unwrap();
     assert_eq!(data.train.labels.unwrap().classes(), ["2018", "2019"]);
-    png(dir.path(), "loose.png");
+    dir.png("loose.png");
     let message = opened(LabelChoice::Folders).unwrap_err().to_string();
     assert!(message.contains("1 pictures lie beside"), "{message}");
 }
@@ -208,20 +164,17 @@ fn folders_by_date_are_no_classes_unless_somebody_says_so() {
 #[test]
 fn archives_are_read_like_folders() {
     use crate::files::archive::tests::write;
-    let dir = TempDir::new().unwrap();
+    let dir = TestFolder::new();
     let colours = [[200, 0, 0], [0, 200, 0], [0, 0, 200], [9, 9, 9]];
-    let pictures = colours.map(|c| encoded(&plain(c), ImageFormat::Png));
+    let pictures = colours.map(png_of);
     let [a, b, c, d] = pictures.each_ref().map(Vec::as_slice);
-    let shard = dir.path().join("0.tar");
+    let shard = dir.join("0.tar");
     write(&shard, &[("a.png", a), ("a.cls", b"1"), ("b.png", b), ("b.cls", b"0")]);
     let json = br#"{"label": 1}"#;
-    write(&dir.path().join("1.tar"), &[("c.png", c), ("c.json", json), ("c.txt", b"x")]);
+    write(&dir.join("1.tar"), &[("c.png", c), ("c.json", json), ("c.txt", b"x")]);
     let options = LoadOptions { held_out: 0.0, ..LoadOptions::default() };
-    let load = |root: &Path, most| {
-        let listing = list(root, LabelChoice::Auto).unwrap();
-        open_within(listing, &options, QUIET, most).unwrap()
-    };
-    let data = load(dir.path(), u64::MAX);
+    let load = |root: &Path, most| load_within(root, &options, most);
+    let data = load(&dir, u64::MAX);
     assert_eq!(data.train.names, ["0.tar/a.png", "0.tar/b.png", "1.tar/c.png"]);
     assert_eq!(data.report.labels, Some(FolderLabels::Told(2)));
     let labels = data.train.labels.as_ref().unwrap();
@@ -232,27 +185,27 @@ fn archives_are_read_like_folders() {
     for (i, colour) in colours[..3].iter().enumerate() {
         assert_eq!(quarters(data.train.pictures.picture(i)), [*colour; 4]);
     }
-    assert_eq!(load(dir.path(), 1).train.pictures.raw(), data.train.pictures.raw());
-    let packed = dir.path().join("x.pack");
-    crate::pack(dir.path().to_str().unwrap(), &packed, None, false, QUIET).unwrap();
+    assert_eq!(load(&dir, 1).train.pictures.raw(), data.train.pictures.raw());
+    let packed = dir.join("x.pack");
+    crate::pack(dir.to_str().unwrap(), &packed, None, false, QUIET).unwrap();
     let packed = crate::open(packed.to_str().unwrap(), &options).unwrap();
     assert_eq!(packed.train.pictures.raw(), data.train.pictures.raw());
     assert_eq!(load(&shard, u64::MAX).train.names, ["a.png", "b.png"]);
     // Without labels beside all of them there are none, and archives are no classes.
-    write(&dir.path().join("1.tar"), &[("d.png", d)]);
-    assert!(load(dir.path(), u64::MAX).train.labels.is_none());
-    fs::write(dir.path().join("2.tar"), b"no archive").unwrap();
-    let unreadable = list(dir.path(), LabelChoice::Auto).unwrap().unreadable;
+    write(&dir.join("1.tar"), &[("d.png", d)]);
+    assert!(load(&dir, u64::MAX).train.labels.is_none());
+    fs::write(dir.join("2.tar"), b"no archive").unwrap();
+    let unreadable = list(&dir, LabelChoice::Auto).unwrap().unreadable;
     assert_eq!(unreadable[0].0, "2.tar");
 }
 
 #[test]
 fn a_list_names_files_anywhere() {
-    let (dir, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    png(dir.path(), "sub/a.png");
-    png(elsewhere.path(), "b.png");
-    let list = dir.path().join("mine.txt");
-    let there = elsewhere.path().join("b.png");
+    let (dir, elsewhere) = (TestFolder::new(), TestFolder::new());
+    dir.png("sub/a.png");
+    elsewhere.png("b.png");
+    let list = dir.join("mine.txt");
+    let there = elsewhere.join("b.png");
     let text = format!("sub/a.png\tx\n{}\ty\n", there.display());
     fs::write(&list, text).unwrap();
     let options = LoadOptions { held_out: 0.0, ..LoadOptions::default() };
@@ -267,24 +220,24 @@ fn a_list_names_files_anywhere() {
 
 #[test]
 fn one_folder_or_loose_pictures_are_no_classes() {
-    let dir = TempDir::new().unwrap();
-    png(dir.path(), "cat/a.png");
-    assert!(load(dir.path()).unwrap().train.labels.is_none());
-    png(dir.path(), "dog/a.png");
-    assert!(load(dir.path()).unwrap().train.labels.is_some());
-    png(dir.path(), "loose.png");
-    let data = load(dir.path()).unwrap();
+    let dir = TestFolder::new();
+    dir.png("cat/a.png");
+    assert!(load(&dir).unwrap().train.labels.is_none());
+    dir.png("dog/a.png");
+    assert!(load(&dir).unwrap().train.labels.is_some());
+    dir.png("loose.png");
+    let data = load(&dir).unwrap();
     assert!(data.train.labels.is_none() && data.test.is_none());
 }
 
 #[test]
 fn given_parts_are_honoured_and_number_classes_alike() {
     for test_name in ["test", "val"] {
-        let dir = TempDir::new().unwrap();
+        let dir = TestFolder::new();
         for name in ["train/b/1.png", "train/c/1.png", "x/a/1.png", "x/c/1.png", "train/c/2.png"] {
-            png(dir.path(), &name.replace('x', test_name));
+            dir.png(&name.replace('x', test_name));
         }
-        let data = load(dir.path()).unwrap();
+        let data = load(&dir).unwrap();
         let (train, test) = (data.train, data.test.unwrap());
         assert_eq!(train.names, ["train/b/1.png", "train/c/1.png", "train/c/2.png"]);
         assert_eq!(train.labels.as_ref().unwrap().classes(), ["a", "b", "c"]);
@@ -298,7 +251,7 @@ fn an_unknown_class_is_an_error_that_names_the_picture() {
     let files = || ["cat/1.jpg", "eel/2.jpg"].map(String::from);
     let classes = |names: &[&str]| names.iter().map(|n| n.to_string()).collect();
     let known = part(files().into(), "val", classes(&["cat", "dog", "eel"])).unwrap();
-    assert_eq!(known.values, [0, 2]);
+    assert_eq!(known.labels.unwrap().values(), [0, 2]);
     let unknown = part(files().into(), "val", classes(&["cat", "dog"]));
     assert!(matches!(
         unknown.err().unwrap(),
@@ -309,13 +262,10 @@ fn an_unknown_class_is_an_error_that_names_the_picture() {
 
 #[test]
 fn limits_choose_by_the_seed() {
-    let dir = TempDir::new().unwrap();
-    for i in 0..20 {
-        png(dir.path(), &format!("{i:02}.png"));
-    }
+    let dir = TestFolder::of_images(20);
     let names = |seed| {
         let options = LoadOptions { seed, limit: Some(5), ..LoadOptions::default() };
-        open(dir.path(), &options, QUIET).unwrap().train.names
+        open(&dir, &options, QUIET).unwrap().train.names
     };
     assert_eq!(names(1).len(), 5);
     assert_eq!(names(1), names(1));
@@ -325,31 +275,25 @@ fn limits_choose_by_the_seed() {
 
 #[test]
 fn broken_files_are_skipped_and_named_up_to_a_tenth() {
-    let dir = TempDir::new().unwrap();
-    for i in 0..20 {
-        png(dir.path(), &format!("{i:02}.png"));
-    }
-    put(dir.path(), "a text.jpg", b"this is no picture");
-    let whole = encoded(&plain([1, 2, 3]), ImageFormat::Png);
-    put(dir.path(), "cut ü.png", &whole[..whole.len() / 2]);
-    let data = load(dir.path()).unwrap();
+    let dir = TestFolder::of_images(20);
+    dir.put("a text.jpg", b"this is no picture");
+    let whole = png_of([1, 2, 3]);
+    dir.put("cut ü.png", &whole[..whole.len() / 2]);
+    let data = load(&dir).unwrap();
     assert_eq!(data.train.pictures.len(), 20);
     let names: Vec<&str> = data.skipped.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["a text.jpg", "cut ü.png"]);
     assert!(data.skipped[0].1.contains("not a JPEG"), "{:?}", data.skipped);
-    put(dir.path(), "empty.png", b"");
-    let message = load(dir.path()).unwrap_err().to_string();
+    dir.put("empty.png", b"");
+    let message = load(&dir).unwrap_err().to_string();
     assert!(message.contains("3 of 23") && message.contains("a text.jpg"), "{message}");
 }
 
 #[cfg(unix)]
 #[test]
 fn pipes_are_not_waited_for() {
-    let dir = TempDir::new().unwrap();
-    for i in 0..20 {
-        png(dir.path(), &format!("{i:02}.png"));
-    }
-    let at = |name: &str| dir.path().join(name);
+    let dir = TestFolder::of_images(20);
+    let at = |name: &str| dir.join(name);
     let pipes = ["pipe.png", "pipe.tar", "pipe.tar.gz", "pipe.pack"].map(at);
     let made = std::process::Command::new("mkfifo").args(&pipes).status();
     if !made.is_ok_and(|status| status.success()) {
@@ -360,7 +304,7 @@ fn pipes_are_not_waited_for() {
     fs::write(&list, "00.png\npipe.png\npipe.tar/a.png\n").unwrap();
     std::os::unix::fs::symlink(&pipes[1], at("link.tar")).unwrap();
     let (sender, loaded) = std::sync::mpsc::channel();
-    let folder = dir.path().to_owned();
+    let folder = dir.to_owned();
     std::thread::spawn(move || -> Result<(), String> {
         let opened = |path: &Path| crate::open(path.to_str().unwrap(), &LoadOptions::default());
         let all = (opened(&folder), opened(&list), pipes.map(|pipe| opened(&pipe)));
@@ -383,91 +327,44 @@ fn huge_pictures_are_refused_before_memory_is_taken() {
     bmp.extend(30_000_u32.to_le_bytes());
     bmp.extend(30_000_u32.to_le_bytes());
     bmp.extend(b"\x01\0\x18\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
-    let dir = TempDir::new().unwrap();
-    put(dir.path(), "huge.bmp", &bmp);
-    let message = load(dir.path()).unwrap_err().to_string();
+    let dir = TestFolder::new();
+    dir.put("huge.bmp", &bmp);
+    let message = load(&dir).unwrap_err().to_string();
     assert!(message.contains("30000×30000 is more than 100 megapixels"), "{message}");
 }
 
 #[test]
 fn an_empty_folder_says_so() {
-    let dir = TempDir::new().unwrap();
-    put(dir.path(), "notes.txt", b"");
-    let message = load(dir.path()).unwrap_err().to_string();
+    let dir = TestFolder::new();
+    dir.put("notes.txt", b"");
+    let message = load(&dir).unwrap_err().to_string();
     assert!(message.contains("no pictures here"), "{message}");
 }
 
 #[test]
 fn progress_counts_every_file_once() {
-    let dir = TempDir::new().unwrap();
-    for i in 0..9 {
-        png(dir.path(), &format!("{i}.png"));
-    }
+    let dir = TestFolder::of_images(9);
     let seen = Mutex::new(Vec::new());
     let progress = |done, total| seen.lock().unwrap().push((done, total));
-    open(dir.path(), &LoadOptions::default(), &progress).unwrap();
+    open(&dir, &LoadOptions::default(), &progress).unwrap();
     let mut seen = seen.into_inner().unwrap();
     seen.sort_unstable();
     assert_eq!(seen, (1..=9).map(|i| (i, 9)).collect::<Vec<_>>());
-}
-
-/// Damaged copies of every format: a picture or a reason, never a panic.
-#[test]
-fn damaged_pictures_never_panic() {
-    let dir = TempDir::new().unwrap();
-    let path = dir.path().join("a");
-    let mut out = vec![0; 32 * 32 * 3];
-    let formats = [
-        ImageFormat::Jpeg,
-        ImageFormat::Png,
-        ImageFormat::WebP,
-        ImageFormat::Bmp,
-        ImageFormat::Gif,
-        ImageFormat::Tiff,
-    ];
-    let mut refused = 0;
-    for (kind, format) in formats.into_iter().enumerate() {
-        let whole = encoded(&halves(), format);
-        for item in 0..150 {
-            let words = Draws::new(2, Stream::Test, kind as u64, item).block(0);
-            let mut bytes = whole.clone();
-            if item % 3 == 0 {
-                bytes.truncate(words[0] as usize % whole.len());
-            }
-            for word in &words[1..] {
-                let n = bytes.len().max(1);
-                if let Some(byte) = bytes.get_mut(*word as usize % n) {
-                    *byte ^= 1 << (word >> 29);
-                }
-            }
-            fs::write(&path, bytes).unwrap();
-            match decode::decode(&path, 32, &mut out) {
-                Ok(()) => {}
-                Err(why) => {
-                    assert_ne!(why, "its decoder failed", "{format:?} {item}");
-                    refused += 1;
-                }
-            }
-        }
-    }
-    assert!(refused > 200, "{refused} of 900");
 }
 
 /// What does not fit in memory is decoded on demand: everything anyone can see of the set is the
 /// same.
 #[test]
 fn on_demand_gives_what_memory_gives() {
-    let dir = TempDir::new().unwrap();
+    let dir = TestFolder::new();
     for i in 0..30_u8 {
         let name = format!("{}/{i}.png", ["a", "b", "c"][i as usize % 3]);
-        let picture = encoded(&plain([i * 8, 255 - i, 40]), ImageFormat::Png);
-        put(dir.path(), &name, &picture);
+        let picture = png_of([i * 8, 255 - i, 40]);
+        dir.put(&name, &picture);
     }
-    put(dir.path(), "b/broken.png", b"no picture");
+    dir.put("b/broken.png", b"no picture");
     let options = LoadOptions { limit: Some(20), seed: 5, ..LoadOptions::default() };
-    let load = |most| {
-        open_within(list(dir.path(), LabelChoice::Auto).unwrap(), &options, QUIET, most).unwrap()
-    };
+    let load = |most| load_within(&dir, &options, most);
     let (memory, disk) = (load(u64::MAX), load(1000));
     assert!(memory.train.pictures.is_resident() && !disk.train.pictures.is_resident());
     assert_eq!((memory.mean, memory.std), (disk.mean, disk.std));
@@ -500,18 +397,18 @@ fn batches(data: &Dataset) -> Vec<crate::Batch> {
 /// after some pictures were chosen and others could not be read.
 #[test]
 fn crops_are_cut_from_whole_pictures() {
-    let dir = TempDir::new().unwrap();
+    let dir = TestFolder::new();
     for i in 0..14_u32 {
         let (width, height) = [(90, 60), (60, 100), (40, 40)][i as usize % 3];
         let noise =
             |x: u32, y: u32| Rgb([x * 3 + i, y * 2, ((x * y * 7919) >> 3) + i].map(|v| v as u8));
         let picture = RgbImage::from_fn(width, height, noise).into();
-        put(dir.path(), &format!("{i:02}.png"), &encoded(&picture, ImageFormat::Png));
+        dir.put(&format!("{i:02}.png"), &encoded(&picture, ImageFormat::Png));
     }
-    put(dir.path(), "03 broken.png", b"no picture");
+    dir.put("03 broken.png", b"no picture");
     let load = |crops, most| {
         let options = LoadOptions { crops, limit: Some(14), ..LoadOptions::default() };
-        open_within(list(dir.path(), LabelChoice::Auto).unwrap(), &options, QUIET, most).unwrap()
+        load_within(&dir, &options, most)
     };
     let squares = load(CropsFrom::Square, u64::MAX);
     let (memory, disk) = (load(CropsFrom::Picture, u64::MAX), load(CropsFrom::Picture, 0));
@@ -528,22 +425,17 @@ fn crops_are_cut_from_whole_pictures() {
     let (mut a, mut b) = (vec![], vec![]);
     let chosen = memory.train.pictures.subset(&[9, 1]);
     assert_eq!(chosen.item_in(1, &mut a), disk.train.pictures.item_in(1, &mut b));
-    let small = TempDir::new().unwrap();
-    png(small.path(), "a.png");
-    let small = open(small.path(), &LoadOptions::default(), QUIET).unwrap();
+    let small = TestFolder::new();
+    small.png("a.png");
+    let small = open(&small, &LoadOptions::default(), QUIET).unwrap();
     assert!(!small.train.pictures.items_are_slots());
 }
 
 #[test]
 fn a_picture_that_vanishes_becomes_grey_and_is_named() {
-    let dir = TempDir::new().unwrap();
-    for i in 0..4 {
-        png(dir.path(), &format!("{i}.png"));
-    }
-    let listing = list(dir.path(), LabelChoice::Auto).unwrap();
-    let data = open_within(listing, &LoadOptions::default(), QUIET, 0).unwrap();
-    let pictures = data.train.pictures;
-    fs::remove_file(dir.path().join("2.png")).unwrap();
+    let dir = TestFolder::of_images(4);
+    let pictures = load_within(&dir, &LoadOptions::default(), 0).train.pictures;
+    fs::remove_file(dir.join("02.png")).unwrap();
     assert!(pictures.failures().is_empty());
     let mut scratch = Vec::new();
     for _ in 0..2 {
@@ -551,6 +443,6 @@ fn a_picture_that_vanishes_becomes_grey_and_is_named() {
         assert!(grey.iter().all(|&v| v == 128));
     }
     let failures = pictures.failures();
-    assert_eq!((failures.len(), failures[0].0.as_str()), (1, "2.png"));
+    assert_eq!((failures.len(), failures[0].0.as_str()), (1, "02.png"));
     assert!(pictures.picture(1)[0] == 200);
 }

@@ -192,18 +192,17 @@ impl PartIndex {
             if classes.is_some_and(|c| class as usize >= c.len()) {
                 return None;
             }
-            let pixels = match input.flag()? {
-                true => {
-                    let crc = input.u32()?;
-                    let mut numbers = [0; 6];
-                    for number in &mut numbers {
-                        *number = input.u64()?;
-                    }
-                    let [a, b, c, squares @ ..] = numbers;
-                    let sums = Sums { pixels: (size * size) as u64, sum: [a, b, c], squares };
-                    Ok((crc, sums))
+            let pixels = if input.flag()? {
+                let crc = input.u32()?;
+                let mut numbers = [0; 6];
+                for number in &mut numbers {
+                    *number = input.u64()?;
                 }
-                false => Err(input.text()?),
+                let [a, b, c, squares @ ..] = numbers;
+                let sums = Sums { pixels: (size * size) as u64, sum: [a, b, c], squares };
+                Ok((crc, sums))
+            } else {
+                Err(input.text()?)
             };
             part.entries.push(Entry { name, class, height_and_width, pixels });
         }

@@ -58,12 +58,11 @@ impl PackedPixels {
         }
         let bits = || (0..sums.len().div_ceil(64)).map(|_| AtomicU64::new(0));
         // Without pictures, the file's length says nothing of their size, which may be a lie.
-        let one = match sums.is_empty() {
-            true => {
-                unread.clear();
-                0
-            }
-            false => index.size * index.size * 3,
+        let one = if sums.is_empty() {
+            unread.clear();
+            0
+        } else {
+            index.size * index.size * 3
         };
         PackedPixels {
             bytes,
@@ -92,10 +91,7 @@ impl PackedPixels {
 
     /// Picture `i`, or plain grey where it is damaged or [the grey one](PackedPixels::grey).
     pub fn get(&self, i: usize) -> &[u8] {
-        match i < self.len() && self.is_right(i) {
-            true => self.raw(i, 1),
-            false => &self.grey,
-        }
+        if i < self.len() && self.is_right(i) { self.raw(i, 1) } else { &self.grey }
     }
 
     /// CRC-32 of picture `i` as it was packed.

@@ -13,7 +13,7 @@ use crate::files::choose::Offer;
 use crate::sets::{SetFacts, facts_of};
 use crate::statistics::Sums;
 use crate::store::Store;
-use crate::{DataError, Dataset, FolderReport, Labels, LoadOptions, Pictures, Split};
+use crate::{DataError, Dataset, Labels, LoadOptions, Pictures, Split};
 
 /// An opened pack.
 pub(crate) struct Pack {
@@ -77,19 +77,10 @@ impl Pack {
         let (train, sums) = self.split(0, &choice.train, &mut skipped);
         let test_part = usize::from(!choice.held_out);
         let test = choice.test.map(|of| self.split(test_part, &of, &mut skipped).0);
-        let (mean, std) = match self.facts() {
-            Some(facts) => (facts.mean, facts.std),
-            None => sums.mean_and_std(),
-        };
-        Ok(Dataset {
-            name: self.index.name.clone(),
-            train,
-            test: test.filter(|t| !t.pictures.is_empty()),
-            mean,
-            std,
-            skipped,
-            report: FolderReport::default(),
-        })
+        let known = self.facts().map(|facts| (facts.mean, facts.std));
+        let statistics = known.unwrap_or_else(|| sums.mean_and_std());
+        let test = test.filter(|t| !t.pictures.is_empty());
+        Ok(Dataset { skipped, ..Dataset::of(&self.index.name, train, test, statistics) })
     }
 
     /// The entries `of` a part; those without pixels are grey in a published set, and otherwise

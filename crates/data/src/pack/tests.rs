@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anchorhood_random::{Draws, Stream};
 use image::{Rgb, RgbImage};
 use tempfile::TempDir;
 
@@ -28,9 +29,14 @@ fn some_folder(root: &Path) {
 
 /// A folder to pack, and the file to pack it into.
 fn folder_to_pack() -> (TempDir, PathBuf, PathBuf) {
+    parts_to_pack(&[""])
+}
+
+/// The same with these sub-folders.
+fn parts_to_pack(parts: &[&str]) -> (TempDir, PathBuf, PathBuf) {
     let dir = TempDir::new().unwrap();
     let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
-    some_folder(&folder);
+    parts.iter().for_each(|part| some_folder(&folder.join(part)));
     (dir, folder, file)
 }
 
@@ -77,10 +83,7 @@ fn a_packed_folder_is_the_folder() {
 
 #[test]
 fn given_parts_stay_parts_and_sizes_are_kept() {
-    let dir = TempDir::new().unwrap();
-    let (folder, file) = (dir.path().join("mine"), dir.path().join("x"));
-    some_folder(&folder.join("train"));
-    some_folder(&folder.join("test"));
+    let (_dir, folder, file) = parts_to_pack(&["train", "test"]);
     packed(&folder, &file, Some(12));
     let options = LoadOptions { size: Some(12), ..LoadOptions::default() };
     same(&open_at(&folder, &options).unwrap(), &open_at(&file, &options).unwrap());
@@ -111,9 +114,7 @@ fn a_pack_is_kept_if_nothing_changed_and_never_replaced_silently() {
 
 #[test]
 fn a_failure_leaves_nothing() {
-    let dir = TempDir::new().unwrap();
-    let folder = dir.path().join("mine");
-    some_folder(&folder);
+    let (dir, folder, _) = folder_to_pack();
     for i in 0..10 {
         fs::write(folder.join(format!("c/broken{i}.png")), "no").unwrap();
     }
@@ -126,25 +127,15 @@ fn a_failure_leaves_nothing() {
     assert!(pack(folder.join("a").to_str().unwrap(), &nowhere, None, false, QUIET).is_err());
 }
 
-/// Every byte of header and index changed, and the file cut anywhere: refused; a pixel changed:
-/// named by the check.
+/// The file cut anywhere: refused; a pixel changed: named by the check.
 #[test]
 fn damage_is_noticed() {
     let (_dir, folder, file) = folder_to_pack();
     packed(&folder, &file, Some(8));
     let whole = fs::read(&file).unwrap();
-    let start = whole.len() - Pack::open(&file).unwrap().index.encode().len();
-    let refused = |bytes: &[u8]| {
-        fs::write(&file, bytes).unwrap();
-        Pack::open(&file).is_err()
-    };
-    for at in (0..64).chain((64..4096).step_by(7)).chain((start..whole.len()).step_by(5)) {
-        let mut damaged = whole.clone();
-        damaged[at] ^= 0x11;
-        assert!(refused(&damaged), "byte {at}");
-    }
     for length in (0..whole.len()).step_by(997) {
-        assert!(refused(&whole[..length]), "cut at {length}");
+        fs::write(&file, &whole[..length]).unwrap();
+        assert!(Pack::open(&file).is_err(), "cut at {length}");
     }
     let mut damaged = whole.clone();
     damaged[4096 + 2 * 192 + 5] ^= 1;
@@ -217,26 +208,10 @@ fn another_layout_is_named() {
     assert!(said.contains("not a packed set"), "{said}");
 }
 
-#[test]
-fn an_index_of_any_bytes_is_no_panic() {
-    use anchorhood_random::{Draws, Stream};
-    for item in 0..2000 {
-        let words = Draws::new(4, Stream::Test, 0, item).block(0);
-        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-        let mut padded = vec![0; item as usize % 40];
-        padded.extend(bytes);
-        let _ = Index::decode(&padded);
-    }
-}
-
 /// Bits anywhere in the file: refused when it is opened, or named when its picture is touched.
 #[test]
 fn every_flipped_bit_is_noticed() {
-    use anchorhood_random::{Draws, Stream};
-    let dir = TempDir::new().unwrap();
-    let (folder, file) = (dir.path().join("mine"), dir.path().join("mine.pack"));
-    some_folder(&folder.join("train"));
-    some_folder(&folder.join("test"));
+    let (_dir, folder, file) = parts_to_pack(&["train", "test"]);
     packed(&folder, &file, Some(8));
     let whole = fs::read(&file).unwrap();
     let noticed = || match open_at(&file, &LoadOptions::default()) {
@@ -281,41 +256,17 @@ fn what_later_readers_need_is_kept() {
     assert_eq!(Index::decode(&pack.index.encode()).as_ref(), Some(&*pack.index));
 }
 
-/// Two programs that pack to one name: the last to finish wins, and its file is whole.
-#[test]
-fn two_at_one_name_leave_a_whole_file() {
-    let dir = TempDir::new().unwrap();
-    let file = dir.path().join("mine.pack");
-    let folders = ["x", "y"].map(|name| dir.path().join(name));
-    folders.iter().for_each(|folder| some_folder(folder));
-    for _ in 0..5 {
-        std::thread::scope(|scope| {
-            for folder in &folders {
-                let file = &file;
-                scope.spawn(move || {
-                    pack(folder.to_str().unwrap(), file, Some(16), true, QUIET).unwrap()
-                });
-            }
-        });
-        let whole = Pack::open(&file).unwrap();
-        assert!(whole.damaged(&|| ()).is_empty());
-    }
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
-}
-
 /// Every file operation goes wrong in every way, and the power is cut after each: what is there
 /// afterwards is no file or the whole one, and packing again gives the same bytes.
 #[test]
 fn nothing_that_happens_leaves_half_a_pack() {
     use anchorhood_files::{Disk, FileSystem, Forgetful, attack};
-    let dir = TempDir::new().unwrap();
-    let (folder, file) = (dir.path().join("mine"), Path::new("/mine.pack"));
-    some_folder(&folder);
+    let (_dir, folder, real) = folder_to_pack();
+    let file = Path::new("/mine.pack");
     let pack_to = |disk: &dyn FileSystem| {
         let spec = folder.to_str().unwrap();
         pack_on(disk, spec, file, Some(8), false, QUIET)
     };
-    let real = dir.path().join("mine.pack");
     packed(&folder, &real, Some(8));
     let whole = Disk.read(&real).unwrap();
     let faults = attack(

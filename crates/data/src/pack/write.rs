@@ -19,7 +19,7 @@ use crate::recognise::FoundSet;
 use crate::resize::to_square;
 use crate::sets::facts_of;
 use crate::statistics::Sums;
-use crate::{DataError, Dataset, LabelChoice, PREPROCESSING, Progress, Split, crops};
+use crate::{DataError, Dataset, LabelChoice, Labels, PREPROCESSING, Progress, Split, crops};
 
 /// Pixels decoded before they are written.
 const CHUNK_BYTES: usize = 64 << 20;
@@ -71,18 +71,13 @@ pub fn pack_on(
     progress: &Progress,
 ) -> Result<Packed, DataError> {
     if size.is_some_and(|size| !(4..=1024).contains(&size)) {
-        return Err(DataError::BadOption {
-            option: "size",
-            why: "must be between 4 and 1024".into(),
-        });
+        return Err(DataError::option("size", "must be between 4 and 1024"));
     }
     // Said before hours of work; and a rename would put a file in the place of a device.
     let there = disk.kind(to).map_err(|e| DataError::io(to, e))?;
     if matches!(there, Kind::Folder | Kind::Other) {
-        return Err(DataError::BadOption {
-            option: "output",
-            why: format!("{} is no file; give the name of one", to.display()),
-        });
+        let why = format!("{} is no file; give the name of one", to.display());
+        return Err(DataError::option("output", why));
     }
     let source = Source::of(spec, size)?;
     let fingerprint = source.fingerprint();
@@ -114,10 +109,7 @@ fn summary(
         size: index.size,
         bytes: disk.length(to).map_err(|e| DataError::io(to, e))?,
         // Of a published set squares are what training takes anyway.
-        cut: match index.set.is_empty() {
-            true => entries().filter(is_cut).count(),
-            false => 0,
-        },
+        cut: if index.set.is_empty() { entries().filter(is_cut).count() } else { 0 },
         skipped: skipped.collect(),
         published: facts_of(&index.set).is_some(),
         unchanged,
@@ -151,10 +143,8 @@ impl Source {
                 });
             }
             FoundSet::Pack(path) => {
-                return Err(DataError::BadOption {
-                    option: "data",
-                    why: format!("{} is packed already", path.display()),
-                });
+                let why = format!("{} is packed already", path.display());
+                return Err(DataError::option("data", why));
             }
             files => listing(files, LabelChoice::Auto)?,
         };
@@ -184,7 +174,9 @@ impl Source {
             }
             Pixels::Files(listing) => {
                 for (name, part) in listing.parts() {
-                    hash.update(format!("{name} {:?} {:?}\n", part.classes, part.values));
+                    let labels = part.labels.as_ref();
+                    let values = labels.map_or(&[][..], Labels::values);
+                    hash.update(format!("{name} {:?} {values:?}\n", labels.map(Labels::classes)));
                     let marks = part.files.par_iter().map(|f| mark(&listing.root, f));
                     let marks: Vec<String> = marks.collect();
                     marks.iter().for_each(|m| hash.update(m));
@@ -227,22 +219,17 @@ impl SourcePart<'_> {
         }
     }
 
-    fn classes(&self) -> Option<Vec<String>> {
+    fn labels(&self) -> Option<&Labels> {
         match self {
-            SourcePart::Memory(split) => split.labels.as_ref().map(|l| l.classes().to_vec()),
-            SourcePart::Files(_, part) => part.classes.clone(),
+            SourcePart::Memory(split) => split.labels.as_ref(),
+            SourcePart::Files(_, part) => part.labels.as_ref(),
         }
     }
 
-    fn name_and_class(&self, i: usize) -> (String, u32) {
+    fn name(&self, i: usize) -> Option<&String> {
         match self {
-            SourcePart::Memory(split) => (
-                split.names.get(i).cloned().unwrap_or_default(),
-                split.labels.as_ref().map_or(0, |l| l.get(i)),
-            ),
-            SourcePart::Files(_, part) => {
-                (part.files[i].clone(), part.values.get(i).copied().unwrap_or(0))
-            }
+            SourcePart::Memory(split) => split.names.get(i),
+            SourcePart::Files(_, part) => part.files.get(i),
         }
     }
 
@@ -291,11 +278,9 @@ fn write(
     };
     for part in &parts {
         let entries = write_part(part, source.size, &mut file, &step).map_err(io)?;
-        index.parts.push(PartIndex {
-            classes: part.classes(),
-            rows: [0, entries.len() as u64],
-            entries,
-        });
+        let classes = part.labels().map(|labels| labels.classes().to_vec());
+        let rows = [0, entries.len() as u64];
+        index.parts.push(PartIndex { classes, rows, entries });
     }
     check_readable(source, &index, total)?;
     let start = file.stream_position().map_err(io)?;
@@ -333,10 +318,9 @@ fn write_part(
             if result.is_ok() {
                 file.write_all(&pixels[i * one..][..one])?;
             }
-            let (name, class) = part.name_and_class(start + i);
             entries.push(Entry {
-                name,
-                class,
+                name: part.name(start + i).cloned().unwrap_or_default(),
+                class: part.labels().map_or(0, |labels| labels.get(start + i)),
                 height_and_width: result.as_ref().map_or([0; 2], |r| r.0),
                 pixels: result.map(|(_, crc, sums)| (crc, sums)),
             });

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::CUB200;
 use super::lists::{check_there, inside};
-use crate::DataError;
 use crate::files::{Listing, Part};
+use crate::{DataError, Labels};
 
 /// Longer than any list of the set.
 const MOST_BYTES: u64 = 64 << 20;
@@ -38,8 +38,7 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
     let classes = Table::read(folder, "classes.txt")?.values();
     labels.same_numbers(&images)?;
     splits.same_numbers(&images)?;
-    let part = || Part { files: Vec::new(), values: Vec::new(), classes: Some(classes.clone()) };
-    let (mut train, mut test) = (part(), part());
+    let (mut train, mut test) = ((vec![], vec![]), (vec![], vec![]));
     for (line, (_, name)) in images.rows.iter().enumerate() {
         let part = match splits.rows[line].1.as_str() {
             "1" => &mut train,
@@ -59,9 +58,11 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
         if !inside(name) {
             return Err(images.bad(line, format!("{name} leads out of the folder")));
         }
-        part.files.push(format!("images/{name}"));
-        part.values.push(label as u32 - 1);
+        part.0.push(format!("images/{name}"));
+        part.1.push(label as u32 - 1);
     }
+    let [train, test] = [train, test]
+        .map(|(files, values)| Part { files, labels: Some(Labels::new(values, classes.clone())) });
     Ok(Listing::published(&CUB200, folder, train, test))
 }
 

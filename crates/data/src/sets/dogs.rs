@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::DOGS;
 use super::lists::{check_there, inside};
-use crate::DataError;
 use crate::files::{Listing, Part};
 use crate::mat::{self, Value};
+use crate::{DataError, Labels};
 
 /// More than any variable of the lists.
 const MOST_BYTES: u64 = 64 << 20;
@@ -32,20 +32,17 @@ pub(crate) fn open(folder: &Path) -> Result<Listing, DataError> {
 fn list_of(folder: &Path, split: &str) -> PathBuf {
     let name = format!("{split}_list.mat");
     let below = folder.join("lists").join(&name);
-    match below.is_file() {
-        true => below,
-        false => folder.join(name),
-    }
+    if below.is_file() { below } else { folder.join(name) }
 }
 
 /// What the lists name.
 pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
     let (train, test) = (read(folder, "train")?, read(folder, "test")?);
     let classes = classes(folder, &train, &test)?;
-    let part = |rows: Vec<Row>| Part {
-        values: rows.iter().map(|row| row.class as u32).collect(),
-        files: rows.into_iter().map(|row| format!("Images/{}", row.name)).collect(),
-        classes: Some(classes.clone()),
+    let part = |rows: Vec<Row>| {
+        let values = rows.iter().map(|row| row.class as u32).collect();
+        let files = rows.into_iter().map(|row| format!("Images/{}", row.name)).collect();
+        Part { files, labels: Some(Labels::new(values, classes.clone())) }
     };
     Ok(Listing::published(&DOGS, folder, part(train), part(test)))
 }

@@ -26,8 +26,6 @@ pub struct SetFacts {
     pub std: [f32; 3],
     /// Side of the pictures that the network sees.
     pub size: usize,
-    /// Least and greatest share of a picture's area that a training crop keeps.
-    pub crop_scale: (f32, f32),
     /// Pictures in a training batch in the paper.
     pub batch: usize,
     /// The folder that fetched files are put in, below that of all sets; empty where an archive
@@ -52,7 +50,6 @@ pub static CIFAR10: SetFacts = SetFacts {
     mean: [0.4914, 0.4822, 0.4465],
     std: [0.2023, 0.1994, 0.2010],
     size: 32,
-    crop_scale: (0.2, 1.0),
     batch: 128,
     folder: "",
     archives: &archives::CIFAR10,
@@ -70,7 +67,6 @@ pub static CIFAR100: SetFacts = SetFacts {
     mean: [0.5071, 0.4865, 0.4409],
     std: [0.2673, 0.2564, 0.2762],
     size: 32,
-    crop_scale: (0.2, 1.0),
     batch: 128,
     folder: "",
     archives: &archives::CIFAR100,
@@ -89,7 +85,6 @@ pub static SVHN: SetFacts = SetFacts {
     mean: [0.4377, 0.4438, 0.4728],
     std: [0.1980, 0.2010, 0.1970],
     size: 32,
-    crop_scale: (0.2, 1.0),
     batch: 128,
     folder: "svhn",
     archives: &archives::SVHN,
@@ -107,7 +102,6 @@ pub static IMAGENET: SetFacts = SetFacts {
     mean: IMAGENET_MEAN,
     std: IMAGENET_STD,
     size: 224,
-    crop_scale: (0.2, 1.0),
     batch: 256,
     folder: "imagenet",
     archives: &[],
@@ -125,7 +119,6 @@ pub static CUB200: SetFacts = SetFacts {
     mean: IMAGENET_MEAN,
     std: IMAGENET_STD,
     size: 224,
-    crop_scale: (0.2, 1.0),
     batch: 128,
     folder: "",
     archives: &archives::CUB200,
@@ -143,7 +136,6 @@ pub static DOGS: SetFacts = SetFacts {
     mean: IMAGENET_MEAN,
     std: IMAGENET_STD,
     size: 224,
-    crop_scale: (0.2, 1.0),
     batch: 128,
     folder: "dogs",
     archives: &archives::DOGS,

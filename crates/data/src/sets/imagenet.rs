@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 
 use super::IMAGENET;
 use super::lists::read_text;
-use crate::DataError;
 use crate::files::scan::{first_folder, scan};
 use crate::files::{Listing, Part};
 use crate::folder::{classes_of, part};
-use crate::mat;
+use crate::{DataError, Labels, mat};
 
 const TRUTH: &str = "ILSVRC2012_validation_ground_truth.txt";
 /// Where the development kit may have been unpacked, from the folder with `train` and `val`.
@@ -57,19 +56,17 @@ fn number_of(name: &str) -> Option<usize> {
 
 /// The set in its folder; every picture that the ground truth counts must be there.
 pub(crate) fn open(folder: &Path) -> Result<Listing, DataError> {
-    let (listing, missing) = list(folder)?;
-    match missing.first() {
-        None => Ok(listing),
-        Some(first) => {
-            let named = listing.test.map_or(0, |t| t.files.len()) + missing.len();
-            let (list, first) = (kit_file(folder, TRUTH)?, folder.join(first));
-            Err(DataError::not_there(list, named, missing.len(), &first))
-        }
-    }
+    let listing = list(folder)?;
+    let Some(first) = listing.missing.first() else {
+        return Ok(listing);
+    };
+    let missing = listing.missing.len();
+    let named = listing.test.as_ref().map_or(0, |t| t.files.len()) + missing;
+    Err(DataError::not_there(kit_file(folder, TRUTH)?, named, missing, &folder.join(first)))
 }
 
 /// What lies in the folders, and the validation pictures that should lie there too.
-pub(crate) fn list(folder: &Path) -> Result<(Listing, Vec<String>), DataError> {
+pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
     let (train, val) = (scan(&folder.join("train"))?, scan(&folder.join("val"))?);
     let bad = |path: PathBuf, reason: String| DataError::bad(path, reason);
     let classes = classes_of(&train.candidates, 1).filter(|c| c.iter().all(|c| is_synset(c)));
@@ -83,11 +80,11 @@ pub(crate) fn list(folder: &Path) -> Result<(Listing, Vec<String>), DataError> {
         false => flat_val(folder, val.candidates, &classes)?,
     };
     let train_part = part(train.candidates, "train", classes)?;
-    let listing = Listing {
+    Ok(Listing {
         unreadable: [train.unreadable, val.unreadable].concat(),
+        missing,
         ..Listing::published(&IMAGENET, folder, train_part, test)
-    };
-    Ok((listing, missing))
+    })
 }
 
 fn foldered_val(folder: &Path, files: Vec<String>, classes: &[String]) -> Result<Part, DataError> {
@@ -119,7 +116,8 @@ fn flat_val(
     for file in &files {
         let number = number_of(file).filter(|n| (1..=truth.len()).contains(n));
         let number = number.ok_or_else(|| DataError::bad(folder.join("val").join(file), format!(
-                "expected ILSVRC2012_val_00000001.JPEG to ILSVRC2012_val_{:08}.JPEG, as many as {TRUTH} has lines",
+                "expected ILSVRC2012_val_00000001.JPEG to ILSVRC2012_val_{:08}.JPEG, as many as \
+                 {TRUTH} has lines",
                 truth.len()
             )))?;
         seen[number - 1] = true;
@@ -130,8 +128,7 @@ fn flat_val(
     let missing = missing.collect();
     let part = Part {
         files: files.into_iter().map(|f| format!("val/{f}")).collect(),
-        values,
-        classes: Some(classes.to_vec()),
+        labels: Some(Labels::new(values, classes.to_vec())),
     };
     Ok((part, missing))
 }
@@ -160,10 +157,16 @@ fn ground_truth(folder: &Path, classes: &[String]) -> Result<Vec<u32>, DataError
 fn kit_file(folder: &Path, name: &str) -> Result<PathBuf, DataError> {
     let places = KITS.map(|kit| folder.join(kit).join(name));
     let found = places.iter().find(|place| place.is_file()).cloned();
-    found.ok_or_else(|| DataError::bad(folder.join("val"), format!(
-            "its pictures lie flat, so that {name} is needed to know their classes; unpack ILSVRC2012_devkit_t12.tar.gz into {}",
-            folder.display()
-        )))
+    found.ok_or_else(|| {
+        DataError::bad(
+            folder.join("val"),
+            format!(
+                "its pictures lie flat, so that {name} is needed to know their classes; unpack \
+             ILSVRC2012_devkit_t12.tar.gz into {}",
+                folder.display()
+            ),
+        )
+    })
 }
 
 /// Synsets by the number that the challenge gave them.
@@ -179,12 +182,10 @@ fn synsets_by_id(path: &Path) -> Result<HashMap<u32, String>, DataError> {
         }
         element += 1;
     }
-    match found.is_empty() {
-        true => Err(DataError::bad(
-            path,
-            "expected structures called synsets with ILSVRC2012_ID and WNID",
-        )),
-        false => Ok(found),
+    if found.is_empty() {
+        Err(DataError::bad(path, "expected structures called synsets with ILSVRC2012_ID and WNID"))
+    } else {
+        Ok(found)
     }
 }
 
@@ -223,7 +224,7 @@ mod tests {
         let folder = dir.path().join("imagenet");
         let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/imagenet");
         anchorhood_testing::copy_folder(Path::new(fixture), &folder);
-        let first = list(&folder).unwrap().0.train.files[0].clone();
+        let first = list(&folder).unwrap().train.files[0].clone();
         std::fs::write(folder.join(&first), "no picture").unwrap();
         let options = LoadOptions { size: Some(24), ..LoadOptions::default() };
         let load = |most| {

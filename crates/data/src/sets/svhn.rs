@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::SVHN;
 use crate::mat::{self, Value};
-use crate::{DataError, Dataset, FolderReport, Labels, Pictures, Split};
+use crate::{DataError, Dataset, Labels, Pictures, Split};
 
 const SIDE: usize = 32;
 const PIXELS: usize = SIDE * SIDE * 3;
@@ -49,24 +49,13 @@ pub(crate) fn open(folder: &Path, extra: bool) -> Result<Dataset, DataError> {
     }
     let train = split(pixels, values)?;
     let (pixels, values) = test?;
-    Ok(Dataset {
-        name: SVHN.name.into(),
-        train,
-        test: Some(split(pixels, values)?),
-        mean: SVHN.mean,
-        std: SVHN.std,
-        skipped: Vec::new(),
-        report: FolderReport::default(),
-    })
+    let test = Some(split(pixels, values)?);
+    Ok(Dataset::of(SVHN.name, train, test, (SVHN.mean, SVHN.std)))
 }
 
 fn split(pixels: Vec<u8>, values: Vec<u32>) -> Result<Split, DataError> {
     let classes = (0..10).map(|digit| digit.to_string()).collect();
-    Ok(Split {
-        pictures: Pictures::new(SIDE, SIDE, pixels)?,
-        labels: Some(Labels::new(values, classes)),
-        names: Vec::new(),
-    })
+    Split::from(Pictures::new(SIDE, SIDE, pixels)?).labelled(Labels::new(values, classes))
 }
 
 /// The pictures of one file, HWC, and the digit on each.

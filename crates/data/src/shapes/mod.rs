@@ -15,7 +15,7 @@ pub use outline::Outline;
 use anchorhood_random::{Draws, Stream};
 use rayon::prelude::*;
 
-use crate::{DataError, Dataset, FolderReport, Labels, Pictures, Split, resize};
+use crate::{DataError, Dataset, Labels, Pictures, Split, resize};
 use scene::Scene;
 
 /// Side of the pictures unless another is asked for.
@@ -31,18 +31,9 @@ const TEST_START: u64 = 1 << 36;
 
 /// Draws `train` pictures to learn from and `test` to evaluate on, `size`×`size`.
 pub fn dataset(seed: u64, size: usize, train: usize, test: usize) -> Result<Dataset, DataError> {
-    Ok(Dataset {
-        name: "shapes".into(),
-        train: split(seed, size, 0, train)?,
-        test: match test {
-            0 => None,
-            n => Some(split(seed, size, TEST_START, n)?),
-        },
-        mean: MEAN,
-        std: STD,
-        skipped: Vec::new(),
-        report: FolderReport::default(),
-    })
+    let train = split(seed, size, 0, train)?;
+    let test = (test > 0).then(|| split(seed, size, TEST_START, test)).transpose()?;
+    Ok(Dataset::of("shapes", train, test, (MEAN, STD)))
 }
 
 fn split(seed: u64, size: usize, start: u64, n: usize) -> Result<Split, DataError> {
@@ -58,11 +49,7 @@ fn split(seed: u64, size: usize, start: u64, n: usize) -> Result<Split, DataErro
         })
         .collect();
     let classes = Outline::ALL.map(|o| o.name().to_owned()).to_vec();
-    Ok(Split {
-        pictures: Pictures::new(size, size, pixels)?,
-        labels: Some(Labels::new(values, classes)),
-        names: Vec::new(),
-    })
+    Split::from(Pictures::new(size, size, pixels)?).labelled(Labels::new(values, classes))
 }
 
 #[cfg(test)]

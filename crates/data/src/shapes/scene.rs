@@ -79,10 +79,8 @@ impl Scene {
         let room = PITCH * radius;
         let luma = between(0.15, 0.4, luma);
         let contrast = between(0.4, 0.5, contrast);
-        let (luma, fore_luma) = match side < 0.5 {
-            true => (luma, luma + contrast),
-            false => (1.0 - luma, 1.0 - luma - contrast),
-        };
+        let (luma, fore_luma) =
+            if side < 0.5 { (luma, luma + contrast) } else { (1.0 - luma, 1.0 - luma - contrast) };
         let grain = turned(between(-1.0, 1.0, grain_angle));
         let frequency = between(1.5, 4.0, frequency);
         Scene {

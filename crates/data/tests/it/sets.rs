@@ -23,19 +23,19 @@ fn load(spec: &Path) -> Dataset {
     open(spec.to_str().unwrap(), &LoadOptions::default()).unwrap()
 }
 
-fn refusal(spec: &str) -> String {
-    let said = open(spec, &LoadOptions::default());
+fn refusal(spec: impl AsRef<Path>) -> String {
+    let said = open(spec.as_ref().to_str().unwrap(), &LoadOptions::default());
     said.expect_err("it was opened").to_string()
-}
-
-fn refused(path: &Path) -> String {
-    refusal(path.to_str().unwrap())
 }
 
 fn says(said: &str, parts: &[&str]) {
     for part in parts {
         assert!(said.contains(part), "{part:?} is not in: {said}");
     }
+}
+
+fn refused(spec: impl AsRef<Path>, parts: &[&str]) {
+    says(&refusal(spec), parts);
 }
 
 fn labels(split: &Split) -> &[u32] {
@@ -78,10 +78,7 @@ fn svhn_extra_is_only_for_those_who_ask() {
     assert_eq!(labels(&more.train), [0, 7, 4, 1, 8, 5]);
     let dir = copy("svhn");
     fs::remove_file(dir.path().join("extra_32x32.mat")).unwrap();
-    says(
-        &refusal(&format!("svhn+extra:{}", dir.path().display())),
-        &["extra_32x32.mat is missing"],
-    );
+    refused(format!("svhn+extra:{}", dir.path().display()), &["extra_32x32.mat is missing"]);
     assert_eq!(load(dir.path()).train.pictures.len(), 4);
 }
 
@@ -103,15 +100,15 @@ fn svhn_of_another_version_or_cut_or_swapped() {
         ("plain.mat", "expected a variable called X"),
     ] {
         fs::copy(fixture("mat").join(name), &train).unwrap();
-        says(&refused(dir.path()), &["train_32x32.mat", expected]);
+        refused(&dir, &["train_32x32.mat", expected]);
     }
     let whole = fs::read(fixture("svhn").join("train_32x32.mat")).unwrap();
     fs::write(&train, &whole[..whole.len() / 2]).unwrap();
-    says(&refused(dir.path()), &["train_32x32.mat", "fetch it again"]);
+    refused(&dir, &["train_32x32.mat", "fetch it again"]);
     fs::copy(fixture("dogs").join("train_list.mat"), &train).unwrap();
-    says(&refused(dir.path()), &["train_32x32.mat", "called X"]);
+    refused(&dir, &["train_32x32.mat", "called X"]);
     fs::remove_file(dir.path().join("test_32x32.mat")).unwrap();
-    says(&refused(dir.path()), &["test_32x32.mat is missing"]);
+    refused(&dir, &["test_32x32.mat is missing"]);
 }
 
 #[test]
@@ -148,12 +145,9 @@ fn imagenet_foldered_validation() {
     );
 
     fs::rename(val.join("n03000684"), val.join("n09999999")).unwrap();
-    says(
-        &refusal(&spec),
-        &["val: expected the same class folders", "n09999999 is here and not in train"],
-    );
+    refused(&spec, &["val: expected the same class folders", "n09999999 is here and not in train"]);
     fs::remove_dir_all(val.join("n09999999")).unwrap();
-    says(&refusal(&spec), &["n03000684 is in train and not here"]);
+    refused(&spec, &["n03000684 is in train and not here"]);
 }
 
 #[test]
@@ -161,19 +155,16 @@ fn imagenet_without_its_kit_or_with_pictures_missing() {
     let dir = copy("imagenet");
     let truth = "ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt";
     fs::remove_file(dir.path().join("val/ILSVRC2012_val_00000002.JPEG")).unwrap();
-    says(
-        &refused(dir.path()),
+    refused(
+        &dir,
         &["ground_truth.txt: names 4 pictures, of which 1 are not there", "val_00000002.JPEG"],
     );
     fs::write(dir.path().join(truth), "2\n1\n77\n1\n").unwrap();
-    says(
-        &refused(dir.path()),
-        &["ground_truth.txt: line 3: expected a class number of meta.mat, found \"77\""],
-    );
+    refused(&dir, &["ground_truth.txt: line 3: expected a class number of meta.mat, found \"77\""]);
     fs::write(dir.path().join(truth), "2\n1\n").unwrap();
-    says(&refused(dir.path()), &["val_00000003.JPEG: expected", "val_00000002.JPEG, as many as"]);
+    refused(&dir, &["val_00000003.JPEG: expected", "val_00000002.JPEG, as many as"]);
     fs::remove_dir_all(dir.path().join("ILSVRC2012_devkit_t12")).unwrap();
-    says(&refused(dir.path()), &["val", "unpack ILSVRC2012_devkit_t12.tar.gz"]);
+    refused(&dir, &["val", "unpack ILSVRC2012_devkit_t12.tar.gz"]);
 }
 
 #[test]
@@ -199,29 +190,18 @@ fn cub_lists_that_make_no_sense() {
         let (from, to) = text.split_once('|').unwrap();
         assert!(old.contains(from));
         fs::write(&path, old.replacen(from, to, 1)).unwrap();
-        refused(dir.path())
+        refusal(&dir)
     };
-    says(
-        &damage("train_test_split.txt", "3 1|3 7"),
-        &["train_test_split.txt: line 3: expected 1 (train) or 0 (test), found 7"],
-    );
-    says(
-        &damage("train_test_split.txt", "9 1\n|"),
-        &["train_test_split.txt: expected a line for each of the 9 pictures", "found 8"],
-    );
-    says(
-        &damage("image_class_labels.txt", "4 2|4 9"),
-        &["image_class_labels.txt: line 4: expected a class from 1 to 3, found 9"],
-    );
-    says(&damage("image_class_labels.txt", "4 2|5 2"), &["line 4: expected picture 4, found 5"]);
-    says(
-        &damage("images.txt", "1 001|1 ../001"),
-        &["images.txt: line 1", "leads out of the folder"],
-    );
-    says(
-        &damage("images.txt", "_0001_0.jpg|_9999_0.jpg"),
-        &["images.txt: names 6 pictures, of which 1 are not there", "_9999_0.jpg"],
-    );
+    for (file, change, said) in [
+        ("train_test_split.txt", "3 1|3 7", "line 3: expected 1 (train) or 0 (test), found 7"),
+        ("train_test_split.txt", "9 1\n|", "expected a line for each of the 9 pictures"),
+        ("image_class_labels.txt", "4 2|4 9", "line 4: expected a class from 1 to 3, found 9"),
+        ("image_class_labels.txt", "4 2|5 2", "line 4: expected picture 4, found 5"),
+        ("images.txt", "1 001|1 ../001", "line 1: ../001"),
+        ("images.txt", "_0001_0.jpg|_9999_0.jpg", "names 6 pictures, of which 1 are not there"),
+    ] {
+        says(&damage(file, change), &[file, said]);
+    }
 }
 
 #[test]
@@ -241,9 +221,9 @@ fn dogs_by_their_lists() {
     }
     assert_eq!(load(dir.path()).train.names, data.train.names);
     fs::remove_file(dir.path().join("Images/n02085620-Chihuahua/n02085620_3.jpg")).unwrap();
-    says(&refused(dir.path()), &["test_list.mat: names 2 pictures, of which 1", "n02085620_3.jpg"]);
+    refused(&dir, &["test_list.mat: names 2 pictures, of which 1", "n02085620_3.jpg"]);
     fs::remove_file(dir.path().join("lists/test_list.mat")).unwrap();
-    says(&refused(dir.path()), &["test_list.mat is missing"]);
+    refused(&dir, &["test_list.mat is missing"]);
 }
 
 #[test]
@@ -255,7 +235,7 @@ fn a_name_with_a_place_that_holds_something_else() {
         ("imagenet", "n01440764"),
     ] {
         let place = fixture("mat").display().to_string();
-        says(&refusal(&format!("{spec}:{place}")), &["this is not", "expected", needs]);
+        refused(format!("{spec}:{place}"), &["this is not", "expected", needs]);
     }
 }
 

@@ -63,14 +63,14 @@ impl<'a> Machine<'a> {
             b'M' => self.int(2),                           // BININT2
             b'J' => self.int(4),                           // BININT
             0x8a => self.long(),                           // LONG1
-            b'U' | b'C' | 0x8c => self.string(1), // SHORT_BINSTRING, SHORT_BINBYTES, SHORT_BINUNICODE
-            b'T' | b'B' | b'X' => self.string(4), // BINSTRING, BINBYTES, BINUNICODE
-            0x8d | 0x8e => self.string(8),        // BINUNICODE8, BINBYTES8
-            b'c' => self.global(),                // GLOBAL
-            0x93 => self.stack_global(),          // STACK_GLOBAL
-            b'}' => self.push(Value::Dict(Vec::new())), // EMPTY_DICT
-            b']' => self.push(Value::List(Vec::new())), // EMPTY_LIST
-            b')' => self.push(Value::Tuple(Vec::new())), // EMPTY_TUPLE
+            b'U' | b'C' | 0x8c => self.string(1),          // SHORT_BIN: STRING, BYTES, UNICODE
+            b'T' | b'B' | b'X' => self.string(4),          // BINSTRING, BINBYTES, BINUNICODE
+            0x8d | 0x8e => self.string(8),                 // BINUNICODE8, BINBYTES8
+            b'c' => self.global(),                         // GLOBAL
+            0x93 => self.stack_global(),                   // STACK_GLOBAL
+            b'}' => self.push(Value::Dict(Vec::new())),    // EMPTY_DICT
+            b']' => self.push(Value::List(Vec::new())),    // EMPTY_LIST
+            b')' => self.push(Value::Tuple(Vec::new())),   // EMPTY_TUPLE
             0x85..=0x87 => self.short_tuple(usize::from(op - 0x84)), // TUPLE1 to TUPLE3
             b't' => {
                 let ids = self.since_mark()?; // TUPLE

@@ -105,7 +105,7 @@ fn refused(bytes: &[u8], how: &str) {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_and_every_cut_is_noticed() {
     let large = large();
     let (_folder, _, good) = written(&example(&large));
     let mut places = Places(1);
@@ -115,6 +115,10 @@ fn every_flipped_bit_is_noticed() {
         let mut bytes = good.clone();
         bytes[at] ^= 1 << bit;
         refused(&bytes, &format!("bit {bit} of byte {at}"));
+    }
+    for _ in 0..50 {
+        let length = places.next(good.len());
+        refused(&good[..length], &format!("cut to {length} bytes"));
     }
 }
 
@@ -136,17 +140,6 @@ fn every_bit_of_a_small_file_counts() {
     for more in [1, 63, 64, 4096] {
         let bytes = [&good[..], &vec![0; more]].concat();
         refused(&bytes, &format!("{more} bytes more"));
-    }
-}
-
-#[test]
-fn a_large_file_cut_anywhere_is_noticed() {
-    let large = large();
-    let (_folder, _, good) = written(&example(&large));
-    let mut places = Places(7);
-    for _ in 0..50 {
-        let length = places.next(good.len());
-        refused(&good[..length], &format!("cut to {length} bytes"));
     }
 }
 

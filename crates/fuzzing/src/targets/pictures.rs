@@ -15,14 +15,17 @@ use crate::repair;
 
 const SIDE: u32 = 8;
 
-/// Pixels or a reason; a square of it has no more and no fewer, also where a JPEG is read small.
+/// Pixels or a reason, and no decoder that panicked; a square of it has no more and no fewer, also
+/// where a JPEG is read small.
 pub fn read(bytes: &[u8]) -> Option<()> {
     anchorhood_data::fuzzing::jpeg_at_an_eighth(bytes);
     ImageMetadata::of_bytes(bytes);
     if let Ok(small) = Picture::from_bytes_for(bytes, 4) {
         let _ = small.square(4, &mut [0; 4 * 4 * 3]);
     }
-    let picture = Picture::from_bytes(bytes).ok()?;
+    let read = Picture::from_bytes(bytes);
+    assert_ne!(read.as_ref().err().map(String::as_str), Some("its decoder failed"));
+    let picture = read.ok()?;
     let [height, width] = picture.height_and_width();
     assert!(height > 0 && width > 0);
     let mut square = [0; 4 * 4 * 3];

@@ -6,24 +6,14 @@
 
 use anchorhood_engine::{Cpu, Device, Input, NetworkOptions, SimdLevel, Tensors};
 use anchorhood_models::{Architecture, Form};
-use safetensors::SafeTensors;
 
-const FILE: &[u8] = include_bytes!("../golden/networks.safetensors");
+use crate::golden::Golden;
+
+const FILE: Golden = Golden(include_bytes!("../golden/networks.safetensors"));
 const FEATURES: usize = 8;
 /// Of the largest value. f32 through fifty layers; a norm over four values at the end magnifies
 /// what it is given.
 const TOLERANCE: f32 = 3e-4;
-
-fn bytes(name: &str) -> Vec<u8> {
-    let file = SafeTensors::deserialize(FILE).unwrap();
-    let tensor = file.tensor(name).unwrap_or_else(|_| panic!("no {name}"));
-    tensor.data().to_vec()
-}
-
-fn floats(name: &str) -> Vec<f32> {
-    let value = |b: &[u8]| f32::from_le_bytes(b.try_into().unwrap());
-    bytes(name).chunks_exact(4).map(value).collect()
-}
 
 fn compare(what: &str, got: &[f32], expected: &[f32]) {
     assert_eq!(got.len(), expected.len(), "{what}");
@@ -39,9 +29,9 @@ fn agrees(device: &Device, architecture: Architecture, form: Form) {
         Form::Medium => ("medium", 32),
         Form::Large => ("large", 64),
     };
-    let of = |what: &str| floats(&format!("{word}/{architecture}/{what}"));
+    let of = |what: &str| FILE.floats(&format!("{word}/{architecture}/{what}"));
     let seen = |v: &u8| (f32::from(*v) / 255.0 - 0.5) / 0.25;
-    let pixels: Vec<f32> = bytes(&format!("{word}/pictures")).iter().map(seen).collect();
+    let pixels: Vec<f32> = FILE.bytes(&format!("{word}/pictures")).iter().map(seen).collect();
     let batch = pixels.len() / (size * size * 3);
     let graph = architecture.graph_of(form, size, 2, FEATURES).unwrap();
     let mut net = device.network(&graph, &NetworkOptions::new(batch)).unwrap();
@@ -59,7 +49,7 @@ fn agrees(device: &Device, architecture: Architecture, form: Form) {
     let (output, gradient) = net.output_and_gradient();
     let trained = device.download(output).unwrap();
     compare(&format!("{name}: trained"), &trained, &of("trained"));
-    let direction = floats(&format!("{word}/direction"));
+    let direction = FILE.floats(&format!("{word}/direction"));
     device.write(&direction, gradient).unwrap();
     net.backward(&mut stream, 0).unwrap();
     let found = net.read(Tensors::Gradients, 0).unwrap();

@@ -1,5 +1,5 @@
-//! Files of `torch.save` (PyTorch 2, made by `tools/golden/torch_files.py`) are read as data, and
-//! whatever happens to their bytes the answer is tensors or a reason.
+//! Files of `torch.save` (PyTorch 2, made by `tools/golden/torch_files.py`) are read as data.
+//! `crates/fuzzing` damages them.
 
 use std::path::{Path, PathBuf};
 
@@ -43,18 +43,4 @@ fn what_is_not_in_order_is_named() {
 fn nothing_is_called() {
     let said = refused("calls.pth");
     assert!(said.contains("system, which is refused"), "{said}");
-}
-
-#[test]
-fn cut_or_changed_bytes_are_tensors_or_a_reason() {
-    let whole = std::fs::read(fixture("state_dict.pth")).unwrap();
-    let path = Path::new("a.pth");
-    for cut in 0..whole.len() {
-        let _answer = Weights::decode(&whole[..cut], path);
-    }
-    for at in 0..whole.len() {
-        let mut changed = whole.clone();
-        changed[at] ^= 0x55;
-        let _answer = Weights::decode(&changed, path);
-    }
 }

@@ -8,9 +8,10 @@ use anchorhood_engine::{
     Cpu, Device, Input, Loss, NetworkOptions, Positives, SimdLevel, SoftmaxLoss, Tensors,
 };
 use anchorhood_models::Architecture;
-use safetensors::SafeTensors;
 
-const FILE: &[u8] = include_bytes!("../golden/trajectory.safetensors");
+use crate::golden::Golden;
+
+const FILE: Golden = Golden(include_bytes!("../golden/trajectory.safetensors"));
 const FEATURES: usize = 128;
 const TOLERANCE: f32 = 1e-3;
 /// Of a GPU that computes in bf16, and steps for which this small network (4 channels wide) keeps
@@ -18,38 +19,22 @@ const TOLERANCE: f32 = 1e-3;
 const BF16_TOLERANCE: f32 = 2e-2;
 const BF16_STEPS: usize = 10;
 
-fn bytes(name: &str) -> Vec<u8> {
-    let file = SafeTensors::deserialize(FILE).unwrap();
-    let tensor = file.tensor(name).unwrap_or_else(|_| panic!("no {name}"));
-    tensor.data().to_vec()
-}
-
-fn floats(name: &str) -> Vec<f32> {
-    let value = |b: &[u8]| f32::from_le_bytes(b.try_into().unwrap());
-    bytes(name).chunks_exact(4).map(value).collect()
-}
-
-fn integers(name: &str) -> Vec<u32> {
-    let value = |b: &[u8]| u32::from_le_bytes(b.try_into().unwrap());
-    bytes(name).chunks_exact(4).map(value).collect()
-}
-
 /// The losses of so many steps, over the recorded batches again and again.
 fn losses_of(device: &Device, count: usize) -> Vec<f32> {
-    let steps = floats("losses").len();
-    let (indices, neighbours) = (integers("indices"), integers("neighbours"));
+    let steps = FILE.floats("losses").len();
+    let (indices, neighbours) = (FILE.integers("indices"), FILE.integers("neighbours"));
     let batch = indices.len() / steps;
-    let pictures = bytes("pictures");
+    let pictures = FILE.bytes("pictures");
     let one = pictures.len() / neighbours.len();
 
     let graph = Architecture::ResNet18.graph(16, 4, FEATURES).unwrap();
     let mut net = device.network(&graph, &NetworkOptions::new(batch)).unwrap();
     net.initialise(0).unwrap();
     for (i, p) in graph.parameters().iter().enumerate() {
-        let values = floats(&format!("start/{}", p.name));
+        let values = FILE.floats(&format!("start/{}", p.name));
         net.write(Tensors::Values, i, &values).unwrap();
     }
-    let mut bank = device.upload(&floats("bank")).unwrap();
+    let mut bank = device.upload(&FILE.floats("bank")).unwrap();
     let mut stream = device.stream().unwrap();
     let mut losses = device.zeros(batch).unwrap();
     let mut means = vec![];
@@ -104,7 +89,7 @@ fn assert_follows(who: &str, losses: &[f32], expected: &[f32], tolerance: f32) {
 fn cpu_follows_pytorch() {
     for level in SimdLevel::available() {
         let device = Device::new(Cpu::with_level(2, level).unwrap());
-        let expected = floats("losses");
+        let expected = FILE.floats("losses");
         let losses = losses_of(&device, expected.len());
         assert_follows(&device.describe(), &losses, &expected, TOLERANCE);
     }

@@ -345,23 +345,8 @@ mod tests {
         }
     }
 
-    /// What is not read so is left to the whole decoder, and nothing panics.
     #[test]
-    fn other_kinds_and_damage_are_left_to_others() {
-        let cmyk = include_bytes!("../../../tests/fixtures/jpeg/cmyk.jpg");
-        assert!(read(cmyk).is_none());
-        let (mut tried, mut refused) = (0, 0);
-        for (_, bytes) in FILES {
-            for at in (2..bytes.len()).step_by(29) {
-                for bit in [0, 7] {
-                    let mut damaged = bytes.to_vec();
-                    damaged[at] ^= 1 << bit;
-                    tried += 1;
-                    refused += usize::from(read(&damaged).is_none());
-                }
-            }
-        }
-        println!("{refused} of {tried} refused");
-        assert!(refused > 60, "{refused}");
+    fn other_kinds_are_left_to_the_whole_decoder() {
+        assert!(read(include_bytes!("../../../tests/fixtures/jpeg/cmyk.jpg")).is_none());
     }
 }

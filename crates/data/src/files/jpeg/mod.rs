@@ -1,4 +1,4 @@
-//! What is done with JPEG files beside decoding: is a file all there ([`whole`]), and how is a large
+//! What is done with JPEG files beside decoding: is a file complete ([`whole`]), and how is a large
 //! one read that is to become small ([`mod@eighth`])?
 
 mod eighth;

@@ -173,29 +173,4 @@ mod tests {
         assert_eq!(grey.blocks(&[&grey.components[0]]), 5 * 3);
         assert_eq!(grey.blocks(&[]), 0);
     }
-
-    /// `ANCHORHOOD_JPEG=file cargo test -p anchorhood-data --lib jpeg -- --ignored --nocapture`
-    #[test]
-    #[ignore = "a measurement"]
-    fn what_it_costs() {
-        let Some(path) = anchorhood_testing::variable("ANCHORHOOD_JPEG", "a large JPEG file")
-        else {
-            return;
-        };
-        let bytes = std::fs::read(path).unwrap();
-        let milliseconds = |what: &dyn Fn()| {
-            let mut all: Vec<f64> = (0..15)
-                .map(|_| {
-                    let clock = std::time::Instant::now();
-                    what();
-                    clock.elapsed().as_secs_f64() * 1e3
-                })
-                .collect();
-            all.sort_by(f64::total_cmp);
-            (all[0], all[7])
-        };
-        let walk = milliseconds(&|| _ = check_whole(&bytes).unwrap());
-        let whole = milliseconds(&|| _ = Picture::from_bytes(&bytes).unwrap());
-        println!("least and median of 15, ms: walk {walk:.3?}, decoding with it {whole:.2?}");
-    }
 }

@@ -11,7 +11,8 @@ use std::process::Command;
 use anchorhood_engine::{Device, Input, Network, NetworkOptions, Tensors};
 use anchorhood_models::{Architecture, Form, Weights};
 use anchorhood_testing::python_with;
-use safetensors::SafeTensors;
+
+use crate::golden::Golden;
 
 const SIZE: usize = 64;
 const PICTURES: usize = 2;
@@ -39,7 +40,8 @@ def features(net):
 
 def made(name, classes):
     if name == "resnet10":  # which has its blocks, and no name of its own
-        return torchvision.models.ResNet(torchvision.models.resnet.BasicBlock, [1, 1, 1, 1], num_classes=classes)
+        block = torchvision.models.resnet.BasicBlock
+        return torchvision.models.ResNet(block, [1, 1, 1, 1], num_classes=classes)
     return getattr(torchvision.models, name)(num_classes=classes)
 
 for name in ["resnet10", "resnet18", "resnet50"]:
@@ -81,11 +83,7 @@ fn features(network: &mut Network) -> Vec<f32> {
 }
 
 fn theirs(file: &Path) -> Vec<f32> {
-    let bytes = std::fs::read(file).unwrap();
-    let file = SafeTensors::deserialize(&bytes).unwrap();
-    let data = file.tensor("features").unwrap().data().to_vec();
-    let value = |b: &[u8]| f32::from_le_bytes(b.try_into().unwrap());
-    data.chunks_exact(4).map(value).collect()
+    Golden(&std::fs::read(file).unwrap()).floats("features")
 }
 
 fn compare(what: &str, ours: &[f32], theirs: &[f32]) {
