@@ -16,7 +16,6 @@ mod cudnn_graph;
 mod items;
 mod launch;
 mod libraries;
-mod losses;
 mod memory;
 mod nccl;
 mod network;

@@ -10,13 +10,13 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
-use super::{rows, shape};
-use crate::cuda::launch::{Pointer, side_by_side};
+use super::rows;
+use crate::Result;
+use crate::cuda::launch::{Pointer, launch, ones, shape, warps};
 use crate::cuda::nccl::{Kind, Nccl};
-use crate::cuda::{Cuda, allow_shared, failed};
-use crate::{Error, Result};
+use crate::cuda::{Cuda, allow_shared};
 
 /// Rows in a block and in a tile.
 const SIDE: usize = 64;
@@ -25,8 +25,6 @@ const CHUNK: usize = 128;
 /// Shared memory: two tiles of rows, padded; and with the weights.
 const SUMS_SHARED: usize = 2 * SIDE * (CHUNK + 4) * 4;
 const WEIGHTED_SHARED: usize = SUMS_SHARED + SIDE * (SIDE + 4) * 4;
-/// Threads of the kernels that take rows or values one by one.
-const THREADS: usize = 256;
 
 /// Views of pictures: of all processes together, and of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,17 +126,13 @@ impl Contrastive {
             return Ok(());
         }
         let s = self.shape;
-        let [views, batch, first, of_own, dim] =
-            [s.views, s.batch, s.first, s.own, s.dim].map(|v| v as i32);
+        let sizes = [s.views, s.batch, s.first, s.own, s.dim].map(|v| v as i32);
         let [per_range, ranges] = [self.tiles_per_range, self.ranges].map(|v| v as i32);
         let [maxima, sums, log_sums, weighted] = self.places;
-        let inverse = 1.0 / temperature;
-        let failed = |e| failed("the contrastive loss", e);
+        let (inverse, doing) = (1.0 / temperature, "the contrastive loss");
         let blocks = count.div_ceil(SIDE);
-        let grid = |chunks: usize| [self.ranges, blocks, chunks].map(|v| v as u32);
-        let flat = |threads: usize| {
-            let blocks = side_by_side(threads.div_ceil(THREADS))?;
-            Ok::<_, Error>(shape([blocks, 1, 1], THREADS as u32, 0))
+        let grid = |chunks: usize, shared: usize| {
+            shape([self.ranges, blocks, chunks].map(|v| v as u32), [256, 1], shared)
         };
         let among = nccl.zip(self.gathered.as_ref());
         let [rows, all_log_sums] = match among {
@@ -149,40 +143,23 @@ impl Contrastive {
             self.gather(stream, nccl, [own, rows], s.own * s.dim)?;
         }
 
-        let mut launch = stream.launch_builder(&self.kernels[0]);
-        launch.arg(&own).arg(&rows).arg(&views).arg(&batch);
-        launch.arg(&first).arg(&of_own).arg(&dim).arg(&inverse);
-        launch.arg(&per_range).arg(&maxima).arg(&sums);
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as its shape
-        // asks; here and below.
-        unsafe { launch.launch(shape(grid(1), 256, SUMS_SHARED)) }.map_err(failed)?;
+        let [of_ranges, of_rows, of_columns, of_values] = &self.kernels;
+        let arguments = ([own, rows], sizes, inverse, per_range, [maxima, sums]);
+        launch(stream, of_ranges, grid(1, SUMS_SHARED), doing, arguments)?;
 
-        let mut launch = stream.launch_builder(&self.kernels[1]);
-        launch.arg(&rows).arg(&views).arg(&batch);
-        launch.arg(&first).arg(&of_own).arg(&dim);
-        launch.arg(&inverse).arg(&ranges).arg(&maxima).arg(&sums);
-        launch.arg(&log_sums).arg(&losses);
-        // SAFETY: as above; a warp a row.
-        unsafe { launch.launch(flat(32 * count)?) }.map_err(failed)?;
+        let arguments = (rows, sizes, inverse, ranges, [maxima, sums, log_sums, losses]);
+        launch(stream, of_rows, warps(count)?, doing, arguments)?;
         if let Some((nccl, _)) = among {
             self.gather(stream, nccl, [log_sums, all_log_sums], s.own)?;
         }
 
-        let mut launch = stream.launch_builder(&self.kernels[2]);
-        launch.arg(&own).arg(&rows).arg(&views).arg(&batch);
-        launch.arg(&first).arg(&of_own).arg(&dim);
-        launch.arg(&inverse).arg(&per_range).arg(&all_log_sums).arg(&weighted);
-        let chunks = grid(s.dim.div_ceil(CHUNK));
-        // SAFETY: as above.
-        unsafe { launch.launch(shape(chunks, 256, WEIGHTED_SHARED)) }.map_err(failed)?;
+        let chunks = grid(s.dim.div_ceil(CHUNK), WEIGHTED_SHARED);
+        let arguments = ([own, rows], sizes, inverse, per_range, [all_log_sums, weighted]);
+        launch(stream, of_columns, chunks, doing, arguments)?;
 
         let (len, factor) = ((count * s.dim) as u64, weight / (count as f32 * temperature));
-        let mut launch = stream.launch_builder(&self.kernels[3]);
-        launch.arg(&weighted).arg(&ranges).arg(&len).arg(&factor);
-        launch.arg(&gradient);
-        // SAFETY: as above; a thread a value.
-        unsafe { launch.launch(flat(count * s.dim)?) }.map_err(failed)?;
-        Ok(())
+        let arguments = (weighted, ranges, len, factor, gradient);
+        launch(stream, of_values, ones(count * s.dim)?, doing, arguments)
     }
 }
 

@@ -6,13 +6,10 @@
 //! so the bits are the same every time on one GPU. Beside the bank this takes ranges × batch × (dim
 //! + 2) values: 9 MB on an H200 for a batch of 128 or 256.
 
-use std::sync::Arc;
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
-
-use super::shape;
-use crate::cuda::launch::{Pointer, side_by_side};
-use crate::cuda::{Cuda, Precision, allow_shared, failed};
+use crate::cuda::launch::{Pointer, blocks, launch, shape};
+use crate::cuda::{Cuda, Precision, allow_shared};
 use crate::{Error, Result};
 
 /// Keys in a tile of either kernel.
@@ -150,7 +147,7 @@ impl SoftmaxKernels {
     /// lies beyond the keys.
     pub(in crate::cuda) fn enqueue(
         &self,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         [queries, keys]: [Pointer; 2],
         [temperature, weight]: [f32; 2],
         positives: PositivePointers,
@@ -161,23 +158,14 @@ impl SoftmaxKernels {
         }
         self.enqueue_tiles(stream, [queries, keys], temperature, None)?;
         let cut = &self.cut;
-        let [batch, n, dim, ranges] = [cut.batch, cut.n, cut.dim, cut.ranges].map(|v| v as i32);
+        let sizes = [cut.batch, cut.n, cut.dim].map(|v| v as i32);
         let (inverse, rounded) = (1.0 / temperature, i32::from(cut.bf16));
-        let mut launch = stream.launch_builder(&self.merge);
-        launch.arg(&queries).arg(&keys).arg(&batch).arg(&n).arg(&dim);
-        launch.arg(&inverse).arg(&ranges);
-        self.places.iter().for_each(|pointer| {
-            launch.arg(pointer);
-        });
-        launch.arg(&positives.starts).arg(&positives.members);
-        let count = positives.count as u32;
-        let each = i32::from(positives.each);
-        launch.arg(&positives.items).arg(&count).arg(&each);
-        launch.arg(&weight).arg(&rounded).arg(&losses).arg(&gradient);
-        // SAFETY: as above; the caller's positives lie within the keys.
-        let launched =
-            unsafe { launch.launch(shape([side_by_side(cut.batch)?, 1, 1], MERGE_THREADS, 0)) };
-        launched.map(drop).map_err(|e| failed("the loss of a batch", e))
+        let of_keys = ([queries, keys], sizes, inverse, cut.ranges as i32, self.places);
+        let PositivePointers { starts, members, items, count, each } = positives;
+        let of_positives = ([starts, members, items], count as u32, i32::from(each));
+        let arguments = (of_keys, of_positives, weight, rounded, [losses, gradient]);
+        let shape = blocks(cut.batch, MERGE_THREADS)?;
+        launch(stream, &self.merge, shape, "the loss of a batch", arguments)
     }
 }
 
@@ -186,7 +174,7 @@ impl SoftmaxKernels {
     /// and where it says how many there are.
     pub(super) fn enqueue_tiles(
         &self,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         [queries, keys]: [Pointer; 2],
         temperature: f32,
         weights: Option<[Pointer; 2]>,
@@ -198,25 +186,12 @@ impl SoftmaxKernels {
         if cut.ranges == 0 {
             return Ok(()); // no keys
         }
-        let [batch, n, dim, per_range] =
-            [cut.batch, cut.n, cut.dim, cut.tiles_per_range].map(|v| v as i32);
-        let inverse = 1.0 / temperature;
-        let mut launch = stream.launch_builder(&self.tiles);
-        launch.arg(&queries).arg(&keys);
-        launch.arg(&batch).arg(&n).arg(&dim);
-        launch.arg(&inverse).arg(&per_range);
-        self.places.iter().for_each(|pointer| {
-            launch.arg(pointer);
-        });
-        weights.iter().flatten().for_each(|pointer| {
-            launch.arg(pointer);
-        });
+        let sizes = [cut.batch, cut.n, cut.dim].map(|v| v as i32);
+        let (inverse, per_range) = (1.0 / temperature, cut.tiles_per_range as i32);
+        let arguments = ([queries, keys], sizes, inverse, per_range, self.places, weights);
         let grid = [cut.ranges, cut.blocks, cut.chunks].map(|v| v as u32);
-        let shared = if cut.bf16 { 0 } else { F32_SHARED };
-        // SAFETY: the arguments are those of either kernel, and the memory is as large as the cut
-        // says.
-        let launched = unsafe { launch.launch(shape(grid, 256, shared)) };
-        launched.map(drop).map_err(|e| failed("the softmax over all keys", e))
+        let shape = shape(grid, [256, 1], if cut.bf16 { 0 } else { F32_SHARED });
+        launch(stream, &self.tiles, shape, "the softmax over all keys", arguments)
     }
 
     /// How many ranges there are, whether values are rounded, and where the ranges' maxima, sums

@@ -4,21 +4,17 @@
 //! Keys are cut into ranges, as many as fill the GPU once, and the ranges' best are compared in
 //! order: the bits are the same every time on one GPU.
 
-use std::sync::Arc;
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
-
-use super::{rows, shape};
+use super::rows;
 use crate::Result;
-use crate::cuda::launch::{Pointer, side_by_side};
-use crate::cuda::{Cuda, allow_shared, failed};
+use crate::cuda::launch::{Pointer, launch, shape, warps};
+use crate::cuda::{Cuda, allow_shared};
 
 /// Rows in a block and in a tile.
 const SIDE: usize = 64;
 /// Shared memory: two tiles of rows, padded.
 const SHARED: usize = 2 * SIDE * (128 + 4) * 4;
-/// Threads of the second kernel.
-const THREADS: usize = 256;
 
 /// The search of so many queries among as many keys, with its memory.
 pub(in crate::cuda) struct Nearest {
@@ -65,7 +61,7 @@ impl Nearest {
     /// Asks for each query's key to be written (`=`) to `to`, and waits for nothing.
     pub(in crate::cuda) fn enqueue(
         &self,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         [queries, keys, to]: [Pointer; 3],
     ) -> Result<()> {
         if self.count == 0 {
@@ -73,25 +69,15 @@ impl Nearest {
         }
         let [count, n, dim] = [self.count, self.n, self.dim].map(|v| v as i32);
         let [per_range, ranges] = [self.tiles_per_range, self.ranges].map(|v| v as i32);
-        let [similarities, found] = self.places;
-        let failed = |e| failed("the search for nearest rows", e);
-        let blocks = self.count.div_ceil(SIDE) as u32;
+        let (doing, blocks) = ("the search for nearest rows", self.count.div_ceil(SIDE) as u32);
+        let [in_ranges, copy] = &self.kernels;
 
-        let mut launch = stream.launch_builder(&self.kernels[0]);
-        launch.arg(&queries).arg(&keys).arg(&count).arg(&n).arg(&dim);
-        launch.arg(&per_range).arg(&similarities).arg(&found);
-        let grid = shape([self.ranges as u32, blocks, 1], 256, SHARED);
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as its shape
-        // asks; here and below.
-        unsafe { launch.launch(grid) }.map_err(failed)?;
+        let grid = shape([self.ranges as u32, blocks, 1], [256, 1], SHARED);
+        let arguments = ([queries, keys], [count, n, dim, per_range], self.places);
+        launch(stream, in_ranges, grid, doing, arguments)?;
 
-        let mut launch = stream.launch_builder(&self.kernels[1]);
-        launch.arg(&similarities).arg(&found).arg(&ranges).arg(&count);
-        launch.arg(&keys).arg(&dim).arg(&to);
-        let blocks = side_by_side((32 * self.count).div_ceil(THREADS))?;
-        // SAFETY: as above; a warp a query, and keys that were found are keys there are.
-        unsafe { launch.launch(shape([blocks, 1, 1], THREADS as u32, 0)) }.map_err(failed)?;
-        Ok(())
+        let arguments = (self.places, ranges, count, keys, dim, to);
+        launch(stream, copy, warps(self.count)?, doing, arguments)
     }
 }
 

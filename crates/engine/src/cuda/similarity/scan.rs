@@ -7,10 +7,10 @@
 
 use std::f32::consts::LOG2_E;
 
-use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, PushKernelArg, ValidAsZeroBits};
+use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, ValidAsZeroBits};
 
-use super::{rows, shape};
-use crate::cuda::launch::{Pointer, side_by_side};
+use super::rows;
+use crate::cuda::launch::{Pointer, launch, shape, side_by_side};
 use crate::cuda::{Cuda, allow_shared, failed};
 use crate::similarity::{Neighbours, Scan, ScanResult};
 use crate::{Error, Result};
@@ -188,39 +188,28 @@ impl<'a> Scanner<'a> {
         let (k, ranges, capacity) = (int(cut.k), int(cut.ranges), int(cut.capacity));
         let (per_range, same) = (int(cut.tiles_per_range), i32::from(self.scan.same));
         let scale = entropy.map_or(0.0, |t| LOG2_E / t);
-        let (stream, none) = (self.cuda.stream(), 0_u64);
+        let (cuda, stream) = (self.cuda, self.cuda.stream());
+        let [candidates_at, bounds_at] =
+            [Some(&candidates), bounds].map(|of| of.map_or(0, |of| cuda.pointer(of)));
+        let sums_at = cuda.pointer(&sums);
 
-        let mut launch = stream.launch_builder(&self.tiles);
-        launch.arg(&self.queries).arg(&self.keys);
-        launch.arg(&first).arg(&rows).arg(&n).arg(&dim);
-        launch.arg(&scale).arg(&k).arg(&same);
-        launch.arg(&per_range).arg(&capacity).arg(&candidates);
-        match bounds {
-            Some(bounds) => launch.arg(bounds),
-            None => launch.arg(&none),
-        };
-        launch.arg(&sums);
+        let sizes = [first, rows, n, dim];
+        let how = (scale, k, same, per_range, capacity);
+        let results = [candidates_at, bounds_at, sums_at];
+        let arguments = ([self.queries, self.keys], sizes, how, results);
         let grid = [cut.blocks as u32, cut.ranges as u32, 1];
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as the cut
-        // says.
-        let launched = unsafe { launch.launch(shape(grid, 256, cut.tiles_shared())) };
-        launched.map_err(|e| failed("comparing queries with keys", e))?;
+        let on_tiles = shape(grid, [256, 1], cut.tiles_shared());
+        launch(stream, &self.tiles, on_tiles, "comparing queries with keys", arguments)?;
 
         let merged = cut.merged();
-        let (size, threads) = (int(merged), if merged > 64 { 256 } else { 32 });
-        let mut launch = stream.launch_builder(&self.merge);
-        launch.arg(&rows).arg(&ranges).arg(&k).arg(&capacity).arg(&size);
-        launch.arg(&candidates).arg(&sums);
-        launch.arg(&found.indices).arg(&found.similarities).arg(&found.bounds);
-        match entropy {
-            Some(_) => launch.arg(&found.entropy),
-            None => launch.arg(&none),
-        };
-        launch.arg(&found.log_sum);
-        // SAFETY: as above.
-        let launched =
-            unsafe { launch.launch(shape([side_by_side(cut.rows)?, 1, 1], threads, merged * 8)) };
-        launched.map_err(|e| failed("putting neighbours together", e))?;
+        let threads = if merged > 64 { 256 } else { 32 };
+        let sizes = [rows, ranges, k, capacity, int(merged)];
+        let neighbours = [cuda.pointer(&found.indices), cuda.pointer(&found.similarities)];
+        let entropy_at = entropy.map_or(0, |_| cuda.pointer(&found.entropy));
+        let rest = [cuda.pointer(&found.bounds), entropy_at, cuda.pointer(&found.log_sum)];
+        let arguments = (sizes, [candidates_at, sums_at], neighbours, rest);
+        let on_rows = shape([side_by_side(cut.rows)?, 1, 1], [threads, 1], merged * 8);
+        launch(stream, &self.merge, on_rows, "putting neighbours together", arguments)?;
         Ok(found)
     }
 
