@@ -30,6 +30,21 @@ pub(super) struct CudaPositives {
     pub(super) each: bool,
 }
 
+/// How tiles of keys are cut into ranges that blocks share; it depends on sizes and the GPU alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ranges {
+    tiles_each: usize,
+    count: usize,
+}
+
+impl Ranges {
+    /// As many as are wanted at most, and none of them empty.
+    fn new(tiles: usize, wanted: usize) -> Self {
+        let tiles_each = tiles.div_ceil(wanted.max(1)).max(1);
+        Ranges { tiles_each, count: tiles.div_ceil(tiles_each) }
+    }
+}
+
 /// Rows to blend, all on the device, one after the other: an index named twice is blended twice.
 pub(super) struct Blend {
     /// The matrix whose rows change.
@@ -76,4 +91,22 @@ pub(super) fn rows(what: &str, len: usize, dim: usize) -> Result<usize> {
         )));
     }
     Ok(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_cover_every_tile_once() {
+        for tiles in [1, 2, 17, 782, 1563, 20_019, 156_250] {
+            for wanted in [0, 1, 2, 16, 132, 264, 1024] {
+                let ranges = Ranges::new(tiles, wanted);
+                assert!(ranges.count * ranges.tiles_each >= tiles, "{tiles}: {ranges:?}");
+                assert!((ranges.count - 1) * ranges.tiles_each < tiles, "{tiles}: {ranges:?}");
+                assert!((1..=wanted.max(1)).contains(&ranges.count), "{tiles}: {ranges:?}");
+            }
+        }
+        assert_eq!(Ranges::new(0, 7).count, 0);
+    }
 }
