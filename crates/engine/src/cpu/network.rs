@@ -22,8 +22,8 @@ use crate::buffer::of_another_device;
 use crate::network::{check_input, count_pictures};
 use crate::walk::{self, Layer, Layers, Pass};
 use crate::{
-    Activation, Buffer, Communicator, Error, Graph, Input, NetworkBackend, NetworkOptions, Node,
-    NodeId, Norm, Parameter, ParameterGroup, Plan, Result, Scalar, StreamBackend, Tensors, Window,
+    Buffer, Communicator, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op,
+    Parameter, ParameterGroup, Plan, Result, Scalar, StreamBackend, Tensors,
 };
 
 /// A graph with its memory and parameters on the CPU.
@@ -391,66 +391,16 @@ impl Layers for State {
         self.training.gradient[i].len > 0
     }
 
-    fn conv(&mut self, layer: &Layer, norm: Option<Norm>, relu: bool) -> Result<()> {
-        self.conv_layer(layer, norm, relu)
-    }
-
-    fn linear(&mut self, layer: &Layer) -> Result<()> {
-        self.conv_layer(layer, None, false)
-    }
-
-    fn batch_norm(&mut self, layer: &Layer, norm: Norm) -> Result<()> {
-        self.batch_norm_layer(layer, norm)
-    }
-
-    fn relu(&mut self, layer: &Layer) -> Result<()> {
-        self.relu_layer(layer);
-        Ok(())
-    }
-
-    fn activation(&mut self, layer: &Layer, activation: Activation) -> Result<()> {
-        self.activation_layer(layer, activation);
-        Ok(())
-    }
-
-    fn add(&mut self, layer: &Layer) -> Result<()> {
-        self.add_layer(layer);
-        Ok(())
-    }
-
-    fn max_pool(&mut self, layer: &Layer, window: Window) -> Result<()> {
-        self.max_pool_layer(layer, window);
-        Ok(())
-    }
-
-    fn global_avg_pool(&mut self, layer: &Layer) -> Result<()> {
-        self.global_avg_pool_layer(layer);
-        Ok(())
-    }
-
-    fn upsample(&mut self, layer: &Layer) -> Result<()> {
-        self.upsample_layer(layer);
-        Ok(())
-    }
-
-    fn dropout(&mut self, layer: &Layer, p: f32) -> Result<()> {
-        self.dropout_layer(layer, p);
-        Ok(())
-    }
-
-    fn l2_normalise(&mut self, layer: &Layer) -> Result<()> {
-        self.l2_normalise_layer(layer);
-        Ok(())
-    }
-
-    fn channels(&mut self, layer: &Layer, first: isize) -> Result<()> {
-        self.channels_layer(layer, first);
-        Ok(())
-    }
-
-    fn lab(&mut self, layer: &Layer) -> Result<()> {
-        self.lab_layer(layer);
-        Ok(())
+    fn visit(&mut self, layer: &Layer) -> Result<()> {
+        match layer.node.op {
+            Op::Conv { norm, relu, .. } => self.conv_layer(layer, norm, relu),
+            Op::Linear { .. } => self.conv_layer(layer, None, false),
+            Op::BatchNorm(norm) => self.batch_norm_layer(layer, norm),
+            _ => {
+                self.simple_layer(layer);
+                Ok(())
+            }
+        }
     }
 }
 
