@@ -302,7 +302,11 @@ impl Backend for Cuda {
         }
     }
 
-    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>> {
+    fn network(
+        &self,
+        graph: &Arc<Graph>,
+        options: &NetworkOptions,
+    ) -> Result<Box<dyn NetworkBackend>> {
         Ok(Box::new(CudaNetwork::new(self, graph, options)?))
     }
 

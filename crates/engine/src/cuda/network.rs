@@ -27,7 +27,6 @@ use super::profile::{Cost, Part};
 use super::stream::{Carrier, GpuStream};
 use super::{Cuda, failed, slice};
 use crate::buffer::of_another_device;
-use crate::network::{check_input, count_pictures};
 use crate::{
     Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op, Parameter,
     ParameterGroup, Plan, Precision, Result, Scalar, Slot, StreamBackend, Tensors,
@@ -118,7 +117,7 @@ struct PassMemory {
 }
 
 impl CudaNetwork {
-    pub(super) fn new(cuda: &Cuda, graph: &Graph, options: &NetworkOptions) -> Result<Self> {
+    pub(super) fn new(cuda: &Cuda, graph: &Arc<Graph>, options: &NetworkOptions) -> Result<Self> {
         let stream = cuda.bound_stream()?;
         let training = Plan::training_with_lag(graph, options, LAG)?;
         let inference = Plan::inference(graph, options)?;
@@ -202,7 +201,7 @@ impl CudaNetwork {
         };
         state.choose_algorithms(graph)?;
         state.cut_buckets(graph);
-        Ok(CudaNetwork { graph: Arc::new(graph.clone()), state })
+        Ok(CudaNetwork { graph: graph.clone(), state })
     }
 
     /// A number that no other living network has.
@@ -438,22 +437,6 @@ impl NetworkBackend for CudaNetwork {
         self
     }
 
-    fn graph(&self) -> &Graph {
-        &self.graph
-    }
-
-    fn batch(&self) -> usize {
-        self.state.batch()
-    }
-
-    fn passes(&self) -> usize {
-        self.state.others.len()
-    }
-
-    fn slots(&self) -> usize {
-        self.state.parameters.slots()
-    }
-
     fn memory_bytes(&self) -> usize {
         let s = &self.state;
         let sums: usize = s.sums.iter().map(SumMemory::bytes).sum();
@@ -463,7 +446,7 @@ impl NetworkBackend for CudaNetwork {
         let pass = s.arena.len() + s.relu_mask.len() + padded + 4 * s.norms.len();
         let inputs = s.input_gradient.as_ref().map_or(0, Buffer::len);
         let rows = 4 * (2 * s.output.len() + inputs);
-        s.parameters.bytes() + self.passes() * pass + scratch + rows
+        s.parameters.bytes() + s.others.len() * pass + scratch + rows
     }
 
     fn seed_dropout(&mut self, seed: u64) {
@@ -471,7 +454,6 @@ impl NetworkBackend for CudaNetwork {
     }
 
     fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()> {
-        check_input(&self.graph, self.batch(), &input)?;
         let stream = GpuStream::of(stream)?;
         self.state.bind()?;
         self.state.last_was_training = true;
@@ -532,12 +514,8 @@ impl NetworkBackend for CudaNetwork {
         })
     }
 
-    fn input_gradient(&self) -> Result<&Buffer> {
-        self.state.input_gradient.as_ref().ok_or_else(|| {
-            Error::Plan(
-                "the gradient of the pictures was not asked for when the network was built".into(),
-            )
-        })
+    fn input_gradient(&self) -> Option<&Buffer> {
+        self.state.input_gradient.as_ref()
     }
 
     fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
@@ -577,11 +555,8 @@ impl NetworkBackend for CudaNetwork {
         })
     }
 
-    fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
-        let count = count_pictures(&self.graph, self.batch(), pixels)?;
+    fn infer(&mut self, _: usize, pixels: &[f32], output: &mut [f32]) -> Result<()> {
         let (state, graph) = (&mut self.state, &self.graph);
-        let len = count * graph.shape(graph.output_node()).len();
-        Error::check_length("features to infer", len, output.len())?;
         state.bind()?;
         state.wait_beside()?;
         state.last_was_training = false;

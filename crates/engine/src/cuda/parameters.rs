@@ -137,11 +137,6 @@ impl Parameters {
         self.base(&self.weights)
     }
 
-    /// Slots of the optimiser's state.
-    pub(super) fn slots(&self) -> usize {
-        self.slots.len()
-    }
-
     /// A weight or statistic in f32.
     pub(super) fn value(&self, parameter: usize) -> Pointer {
         let place = &self.places[parameter];
