@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DeviceRepr, ValidAsZeroBits};
 
-use super::launch::{BLOCK, Pointer, argument, blocks, launch, ones, warps};
+use super::launch::{BLOCK, Pointer, argument, blocks, kernels, launch, ones, warps};
 use super::{Cuda, failed};
 use crate::{Error, Optimiser, ParameterGroup, Result};
 
@@ -257,17 +257,18 @@ impl Lars {
     }
 }
 
-/// The exponential moving average of a network's weights.
-pub(super) struct Ema(CudaFunction);
-
-impl Ema {
-    pub(super) fn load(cuda: &Cuda) -> Result<Self> {
-        Ok(Ema(cuda.function("optimisers", "ema")?))
+kernels! {
+    /// The exponential moving average of a network's weights, and what becomes of running
+    /// statistics when a step's loss is known.
+    Averages {
+        "optimisers": ema, settle_statistics;
     }
+}
 
+impl Averages {
     /// Asks for target ← m · target + (1 − m) · source over `len` weights (whole eights), m (f32)
     /// and flag (u32, or 0) being on the device; the copies of the target's matrices follow.
-    pub(super) fn enqueue(
+    pub(super) fn follow(
         &self,
         stream: &CudaStream,
         [m, flag]: [Pointer; 2],
@@ -280,22 +281,12 @@ impl Ema {
         }
         let sizes = [target.matrices, len].map(|n| n as u64);
         let arguments = (m, flag, source, sizes, target.weights, target.copies);
-        launch(stream, &self.0, ones(len.div_ceil(WEIGHTS))?, "the moving average", arguments)
-    }
-}
-
-/// What becomes of running statistics when a step's loss is known.
-pub(super) struct SettleStatistics(CudaFunction);
-
-impl SettleStatistics {
-    pub(super) fn load(cuda: &Cuda) -> Result<Self> {
-        let kernel = cuda.function("optimisers", "settle_statistics")?;
-        Ok(SettleStatistics(kernel))
+        launch(stream, &self.ema, ones(len.div_ceil(WEIGHTS))?, "the moving average", arguments)
     }
 
     /// Asks for `kept` to become `statistics`, or the other way round where the flag (u32) is up;
     /// both of `len` values (whole eights).
-    pub(super) fn enqueue(
+    pub(super) fn settle(
         &self,
         stream: &CudaStream,
         flag: Pointer,
@@ -306,7 +297,8 @@ impl SettleStatistics {
             return Ok(());
         }
         let arguments = (flag, len as u64, statistics, kept);
-        launch(stream, &self.0, ones(len.div_ceil(WEIGHTS))?, "running statistics", arguments)
+        let shape = ones(len.div_ceil(WEIGHTS))?;
+        launch(stream, &self.settle_statistics, shape, "running statistics", arguments)
     }
 }
 

@@ -23,7 +23,9 @@ use super::launch::{Arguments, BLOCK, Pointer, blocks, counts, kernels, launch};
 use super::nccl::{Kind, Nccl};
 use super::optimisers::StepInputs;
 use super::profile::{Cost, Part, most_bytes, most_flops};
-use super::similarity::{Contrastive, GatheredRows, Nearest, ShardSoftmax, SoftmaxKernels};
+use super::similarity::{
+    Contrastive, GatheredRows, Nearest, ShardShape, ShardSoftmax, SoftmaxKernels, ViewShape,
+};
 use super::together::{Together, after};
 use super::{Cuda, FIRST, LAST, failed, slice};
 use crate::buffer::of_another_device;
@@ -58,18 +60,19 @@ pub(super) struct GpuStream {
     recording: Vec<(u64, CudaGraph)>,
     counters: Counters,
     kernels: StepKernels,
-    softmax: Vec<SoftmaxKernels>,
-    contrastive: Vec<Contrastive>,
-    nearest: Vec<Nearest>,
+    /// One for each shape that was met: queries, keys, length of a row.
+    softmax: Vec<([usize; 3], SoftmaxKernels)>,
+    nearest: Vec<([usize; 3], Nearest)>,
+    contrastive: Vec<(ViewShape, Contrastive)>,
+    shards: Vec<(ShardShape, ShardSoftmax)>,
+    /// Rows, items, length of a row.
+    gathered: Vec<([usize; 3], GatheredRows)>,
     /// The step in the epoch and the number of the next step, as the device counts them.
     step: usize,
     number: u64,
     /// Steps whose losses nobody has read.
     asked: Vec<u64>,
     profiling: Option<Profiling>,
-    /// One for each shape that was met.
-    shards: Vec<ShardSoftmax>,
-    gathered: Vec<GatheredRows>,
     /// Whether the carrier has sums that were not waited for.
     carrying: bool,
     /// The last to go: graphs must have gone before.
@@ -161,8 +164,8 @@ impl StepKernels {
 
 /// A step being timed part by part: the whole of it first.
 struct Profiling {
-    only: Option<Part>,
-    left: std::slice::Iter<'static, Part>,
+    only: Option<(Part, &'static str)>,
+    left: std::slice::Iter<'static, (Part, &'static str)>,
     whole: f64,
     costs: Vec<(Part, Cost)>,
     parts: Vec<PartTime>,
@@ -274,7 +277,7 @@ impl GpuStream {
 
     /// The part of a step that alone is to run, if one is.
     pub(super) fn only(&self) -> Option<Part> {
-        self.profiling.as_ref().and_then(|p| p.only)
+        self.profiling.as_ref().and_then(|p| p.only).map(|(part, _)| part)
     }
 
     /// Where dropout reads the step's number.
@@ -445,6 +448,25 @@ impl GpuStream {
         recording
     }
 
+    /// Launches the next graph of a step that is known, where the calls up to its end were the same;
+    /// whether they were.
+    fn launch_known(&mut self) -> Result<bool> {
+        let Known::Recorded(parts) = &mut self.known else {
+            unreachable!("only what is recorded is replayed");
+        };
+        match parts.get_mut(self.launched) {
+            Some((signature, part)) if *signature == self.signature => {
+                part.launch(&self.cuda)?;
+                Ok(true)
+            }
+            _ if self.launched == 0 => Ok(false),
+            _ => Err(Error::Plan(
+                "a step with host calls made other calls than before after the first of them"
+                    .into(),
+            )),
+        }
+    }
+
     fn asked_for(&mut self) -> Stepped {
         self.asked.push(self.number);
         self.step += 1;
@@ -533,21 +555,11 @@ impl StreamBackend for GpuStream {
             },
             Mode::Replaying => {
                 worked?;
-                let launched = self.launched;
-                let Known::Recorded(parts) = &mut self.known else {
-                    unreachable!("only what is recorded is replayed");
-                };
-                match parts.get_mut(launched) {
-                    Some((signature, last)) if *signature == self.signature => {
-                        last.launch(&self.cuda)?;
-                        Ok(self.asked_for())
-                    }
-                    _ if launched == 0 => {
-                        self.known = Known::Nothing;
-                        Ok(Stepped::Again)
-                    }
-                    _ => Err(other_calls()),
+                if self.launch_known()? {
+                    return Ok(self.asked_for());
                 }
+                self.known = Known::Nothing;
+                Ok(Stepped::Again)
             }
             Mode::Differing => {
                 self.known = Known::Nothing;
@@ -572,19 +584,9 @@ impl StreamBackend for GpuStream {
                 self.begin_recording()
             }
             Mode::Replaying => {
-                let launched = self.launched;
-                let Known::Recorded(parts) = &mut self.known else {
-                    unreachable!("only what is recorded is replayed");
-                };
-                match parts.get_mut(launched) {
-                    Some((signature, part)) if *signature == self.signature => {
-                        part.launch(&self.cuda)?;
-                    }
-                    _ if launched == 0 => {
-                        self.mode = Mode::Differing;
-                        return Ok(());
-                    }
-                    _ => return Err(other_calls()),
+                if !self.launch_known()? {
+                    self.mode = Mode::Differing;
+                    return Ok(());
                 }
                 self.launched += 1;
                 self.cuda.synchronise()?;
@@ -652,7 +654,7 @@ impl StreamBackend for GpuStream {
         let Some(profiling) = &mut self.profiling else {
             return Ok(());
         };
-        let Some(part) = profiling.only else {
+        let Some((part, name)) = profiling.only else {
             profiling.whole = f64::from(recorded?.time(&self.cuda)?);
             return Ok(());
         };
@@ -665,7 +667,7 @@ impl StreamBackend for GpuStream {
             own.map(|(_, cost)| of(cost)).sum()
         };
         profiling.parts.push(PartTime {
-            name: part.name(),
+            name,
             milliseconds: f64::from(recording.time(&self.cuda)?),
             flops: sum(|c| c.flops),
             bytes: sum(|c| c.bytes),
@@ -690,12 +692,6 @@ impl StreamBackend for GpuStream {
 pub(super) struct Carrier {
     pub(super) nccl: Arc<Nccl>,
     pub(super) stream: Arc<CudaStream>,
-}
-
-fn other_calls() -> Error {
-    Error::Plan(
-        "a step with host calls made other calls than before after the first of them".into(),
-    )
 }
 
 #[cfg(test)]

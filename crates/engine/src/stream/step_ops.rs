@@ -554,15 +554,15 @@ impl Views<'_> {
 
 /// Which of some things that are made for a shape each is for the shape at hand; made when it is
 /// met for the first time.
-pub(crate) fn made_for_shape<T>(
-    made: &mut Vec<T>,
-    fits: impl Fn(&T) -> bool,
+pub(crate) fn made_for_shape<S: PartialEq, T>(
+    made: &mut Vec<(S, T)>,
+    shape: S,
     make: impl FnOnce() -> Result<T>,
 ) -> Result<usize> {
-    match made.iter().position(fits) {
+    match made.iter().position(|(of, _)| *of == shape) {
         Some(place) => Ok(place),
         None => {
-            made.push(make()?);
+            made.push((shape, make()?));
             Ok(made.len() - 1)
         }
     }

@@ -57,11 +57,6 @@ impl Contrastive {
         }
     }
 
-    /// Whether it is for matrices of this shape.
-    pub(crate) fn fits(&self, shape: Shape) -> bool {
-        self.shape == shape
-    }
-
     /// Losses of the wanted rows (`own`, which are among all `rows`), and their l: that of all rows
     /// is needed for the gradient.
     pub(crate) fn losses(

@@ -10,8 +10,8 @@ impl State {
     /// measured over.
     pub(super) fn choose_algorithms(&mut self, graph: &Graph) -> Result<()> {
         self.bind()?;
-        let values = self.arena.len() / self.cuda.precision().bytes();
-        let arena = self.cuda.pointer(&self.arena);
+        let values = self.memory.arena.len() / self.cuda.precision().bytes();
+        let arena = self.cuda.pointer(&self.memory.arena);
         self.kernels().noise(values, arena)?;
         self.parameters.fill(self.kernels())?;
         for (i, node) in graph.nodes().iter().enumerate() {

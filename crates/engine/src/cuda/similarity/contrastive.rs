@@ -83,11 +83,6 @@ impl Contrastive {
         })
     }
 
-    /// Whether it is for matrices of this shape.
-    pub(in crate::cuda) fn fits(&self, shape: Shape) -> bool {
-        self.shape == shape
-    }
-
     /// Every process's `each` values of each view, to `to`: view 0 of all processes, then view 1,
     /// and so on.
     fn gather(

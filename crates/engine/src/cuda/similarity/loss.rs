@@ -124,11 +124,6 @@ impl SoftmaxKernels {
         })
     }
 
-    /// Whether it is for losses of this size.
-    pub(in crate::cuda) fn fits(&self, batch: usize, n: usize, dim: usize) -> bool {
-        (self.cut.batch, self.cut.n, self.cut.dim) == (batch, n, dim)
-    }
-
     /// Asks for the losses and the gradient of weight · mean(losses), both written (`=`), and waits
     /// for nothing.
     ///

@@ -53,11 +53,6 @@ impl Nearest {
         })
     }
 
-    /// Whether it is for matrices of this shape.
-    pub(in crate::cuda) fn fits(&self, count: usize, n: usize, dim: usize) -> bool {
-        (self.count, self.n, self.dim) == (count, n, dim)
-    }
-
     /// Asks for each query's key to be written (`=`) to `to`, and waits for nothing.
     pub(in crate::cuda) fn enqueue(
         &self,

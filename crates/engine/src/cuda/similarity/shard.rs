@@ -44,10 +44,6 @@ impl GatheredRows {
         })
     }
 
-    pub(in crate::cuda) fn fits(&self, shape: [usize; 3]) -> bool {
-        [self.count, self.items, self.dim] == shape
-    }
-
     /// Where rows and items lie.
     pub(in crate::cuda) fn places(&self, cuda: &Cuda) -> [Pointer; 2] {
         [cuda.pointer(&self.rows), cuda.pointer(&self.indices)]
@@ -149,10 +145,6 @@ impl ShardSoftmax {
             positives: cuda.zeros(queries * dim, means)?,
             shape,
         })
-    }
-
-    pub(in crate::cuda) fn fits(&self, shape: &ShardShape) -> bool {
-        self.shape == *shape
     }
 
     /// Asks for the losses of this process's queries and the gradient of weight · mean(losses),

@@ -49,13 +49,11 @@ impl SoftmaxCall {
 impl GpuStream {
     /// The softmax over keys that are all here.
     fn softmax_whole(&mut self, call: &SoftmaxCall) -> Result<()> {
-        let (cuda, dim) = (self.cuda.clone(), call.dim);
-        let fits = |kept: &SoftmaxKernels| kept.fits(call.batch, call.n, dim);
-        let make = || SoftmaxKernels::new(&cuda, call.batch, call.n, dim);
-        let place = made_for_shape(&mut self.softmax, fits, make)?;
+        let make = || SoftmaxKernels::new(&self.cuda, call.batch, call.n, call.dim);
+        let place = made_for_shape(&mut self.softmax, [call.batch, call.n, call.dim], make)?;
         self.part(Part::Loss, call.cost(1), call.signature(), |s| {
             let (stream, c) = (&s.stream.inner, call);
-            s.softmax[place].enqueue(stream, c.places, c.numbers, c.positives, c.outputs)
+            s.softmax[place].1.enqueue(stream, c.places, c.numbers, c.positives, c.outputs)
         })
     }
 
@@ -73,7 +71,7 @@ impl GpuStream {
         }
         let nccl = self.together.as_ref().map(|t| t.nccl.clone());
         let nccl = nccl.filter(|_| of.keys.shard().is_some());
-        let (cuda, here) = (self.cuda.clone(), of.positives.here());
+        let here = of.positives.here();
         let shape = ShardShape {
             ranks: nccl.as_ref().map_or(1, |nccl| nccl.ranks()),
             count: call.batch,
@@ -85,18 +83,15 @@ impl GpuStream {
             known: [here.start, here.len(), of.positives.most()],
             sample,
         };
-        let place = made_for_shape(
-            &mut self.shards,
-            |kept| kept.fits(&shape),
-            || ShardSoftmax::new(&cuda, shape),
-        )?;
+        let make = || ShardSoftmax::new(&self.cuda, shape);
+        let place = made_for_shape(&mut self.shards, shape, make)?;
         let step = self.current() + 16; // the third: its number among all
         let signature = ("shards", call.signature(), shape, step);
         self.part(Part::Loss, call.cost(shape.ranks), signature, |s| {
             let (stream, [queries, keys]) = (&s.stream.inner, call.places);
             let (places, nccl) = ([queries, keys, step], nccl.as_deref());
             let (numbers, outputs) = (call.numbers, call.outputs);
-            s.shards[place].enqueue(stream, nccl, places, numbers, call.positives, outputs)
+            s.shards[place].1.enqueue(stream, nccl, places, numbers, call.positives, outputs)
         })
     }
 
@@ -233,26 +228,22 @@ impl StepOps for GpuStream {
 
     fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()> {
         let Views { rows, views, dim } = of;
-        let cuda = self.cuda.clone();
         let n = similarity::rows("rows", rows.len(), dim)?;
         let nccl = self.together.as_ref().map(|t| t.nccl.clone());
         let (rank, ranks) = nccl.as_ref().map_or((0, 1), |n| (n.rank(), n.ranks()));
         let own = n / views;
         let shape = ViewShape { views, batch: ranks * own, dim, first: rank * own, own };
-        let place = made_for_shape(
-            &mut self.contrastive,
-            |c| c.fits(shape),
-            || Contrastive::new(&cuda, shape, nccl.is_some()),
-        )?;
-        let from = slice(&cuda, rows)?;
-        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
+        let make = || Contrastive::new(&self.cuda, shape, nccl.is_some());
+        let place = made_for_shape(&mut self.contrastive, shape, make)?;
+        let from = slice(&self.cuda, rows)?;
+        let outputs = [slice(&self.cuda, loss.rows)?, slice(&self.cuda, loss.gradient)?];
         let weight = loss.weight;
         let numbers = [temperature.to_bits(), weight.to_bits()];
         let signature = ("contrastive", from, outputs, numbers, views, dim);
         let cost =
             Cost { flops: 6.0 * (ranks * n * n * dim) as f64, bytes: (4 * ranks * n * dim) as f64 };
         self.part(Part::Loss, cost, signature, |s| {
-            let (loss, stream) = (&s.contrastive[place], &s.stream.inner);
+            let (loss, stream) = (&s.contrastive[place].1, &s.stream.inner);
             loss.enqueue(stream, nccl.as_deref(), from, [temperature, weight], outputs)
         })?;
         self.lose(loss.rows, weight)
@@ -292,21 +283,19 @@ impl StepOps for GpuStream {
     }
 
     fn nearest_rows(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer) -> Result<()> {
-        let (cuda, [queries, keys]) = (self.cuda.clone(), of);
+        let [queries, keys] = of;
         let count = similarity::rows("queries", queries.len(), dim)?;
         let n = similarity::rows("keys", keys.len(), dim)?;
-        let place = made_for_shape(
-            &mut self.nearest,
-            |kept| kept.fits(count, n, dim),
-            || Nearest::new(&cuda, count, n, dim),
-        )?;
-        let places = [slice(&cuda, queries)?, slice(&cuda, keys)?, slice(&cuda, to)?];
+        let make = || Nearest::new(&self.cuda, count, n, dim);
+        let place = made_for_shape(&mut self.nearest, [count, n, dim], make)?;
+        let cuda = &self.cuda;
+        let places = [slice(cuda, queries)?, slice(cuda, keys)?, slice(cuda, to)?];
         let cost = Cost {
             flops: 2.0 * (count * n * dim) as f64,
             bytes: (4 * (n + 2 * count) * dim) as f64,
         };
         self.part(Part::Loss, cost, ("nearest", places, count, n, dim), |s| {
-            s.nearest[place].enqueue(&s.stream.inner, places)
+            s.nearest[place].1.enqueue(&s.stream.inner, places)
         })
     }
 
@@ -334,12 +323,9 @@ impl StepOps for GpuStream {
         let mut among = None;
         if let (Some(shard), Some(together)) = (keys.shard(), &self.together) {
             let (nccl, shape) = (together.nccl.clone(), [count, count, dim]);
-            let place = made_for_shape(
-                &mut self.gathered,
-                |kept| kept.fits(shape),
-                || GatheredRows::new(&cuda, nccl.ranks(), shape),
-            )?;
-            [blend.queries, blend.indices] = self.gathered[place].places(&cuda);
+            let make = || GatheredRows::new(&cuda, nccl.ranks(), shape);
+            let place = made_for_shape(&mut self.gathered, shape, make)?;
+            [blend.queries, blend.indices] = self.gathered[place].1.places(&cuda);
             blend.count = nccl.ranks() * count;
             blend.here = shard.first..shard.first + here;
             among = Some((nccl, place));
@@ -349,7 +335,7 @@ impl StepOps for GpuStream {
         self.part(Part::Memory, cost, signature, |s| {
             s.run_beside(|s, side| {
                 if let Some((nccl, place)) = &among {
-                    s.gathered[*place].enqueue(&s.cuda, &side.inner, nccl, places)?;
+                    s.gathered[*place].1.enqueue(&s.cuda, &side.inner, nccl, places)?;
                 }
                 similarity::enqueue_blend(&side.inner, &s.kernels.blend_rows, &blend)
             })
