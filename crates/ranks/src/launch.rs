@@ -369,7 +369,8 @@ mod tests {
         let elastic = format!("{torch} TORCHELASTIC_USE_AGENT_STORE=True");
         let launch = of(&elastic).unwrap().unwrap();
         assert_eq!(launch.master, Some(("node0".into(), 29501)));
-        let ompi = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 PMIX_RANK=1";
+        let ompi = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 \
+                    PMIX_RANK=1";
         assert_eq!(says(ompi), (Launcher::OpenMpi, 1, 2, Some(0)));
         let slurm = "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_STEP_NUM_TASKS=6 SLURM_LOCALID=2";
         assert_eq!(says(slurm), (Launcher::Slurm, 5, 6, Some(2)));

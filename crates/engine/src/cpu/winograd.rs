@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! V = Bᵀ d B   of each 6×6 tile d of the input        U = G g Gᵀ   of each 3×3 kernel g
-//! M = Σ_c V[c] ⊙ U[c]                                 36 matrix products, one for each place in the tile
+//! M = Σ_c V[c] ⊙ U[c]                                 36 matrix products, one for each place
 //! y = Aᵀ M A                                          a 4×4 tile of the output
 //! ```
 //!

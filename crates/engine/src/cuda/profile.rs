@@ -24,7 +24,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// All of them, in a step's order, which is that of their declaration, and what they are called.
+    /// All of them, in a step's order, and what they are called.
     pub(super) const ALL: [(Part, &str); 11] = [
         (Part::Batch, "batch made"),
         (Part::Forward, "convolutions"),

@@ -448,8 +448,8 @@ impl GpuStream {
         recording
     }
 
-    /// Launches the next graph of a step that is known, where the calls up to its end were the same;
-    /// whether they were.
+    /// Launches the next graph of a step that is known, where the calls up to its end were the
+    /// same; whether they were.
     fn launch_known(&mut self) -> Result<bool> {
         let Known::Recorded(parts) = &mut self.known else {
             unreachable!("only what is recorded is replayed");

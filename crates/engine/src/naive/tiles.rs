@@ -6,8 +6,8 @@
 //! (bilinear):
 //!
 //! ```text
-//! place   row, column = places[class · tiles + t] divided by and modulo (room + 1), each plus a draw of 0 … jitter;
-//!         room = size − side − jitter
+//! place   row, column = places[class · tiles + t] divided by and modulo (room + 1), each plus a
+//!         draw of 0 … jitter;  room = size − side − jitter
 //! v       = (v − mean) / √(variance + 1e-5)
 //! to(y)   = v at (y + ½) · side / size − ½, between 0 and side − 1
 //! ```

@@ -304,7 +304,8 @@ impl Stream {
         if size < 2 || one == 0 || !pixels.len().is_multiple_of(one) {
             let there = pixels.len();
             return Err(Error::Plan(format!(
-                "{there} values are not pictures of {size}×{size}×{channels}, two pixels a side or more"
+                "{there} values are not pictures of {size}×{size}×{channels}, two pixels a side \
+                 or more"
             )));
         }
         Error::check_length("wholes and quarters", 5 * pixels.len(), to.len())?;
@@ -320,7 +321,8 @@ impl Stream {
         if pictures < 2 || !(of.margin > 0.0 && of.margin.is_finite()) {
             let margin = of.margin;
             return Err(Error::Plan(format!(
-                "counting {pictures} pictures, of which there must be two, with a margin of {margin}"
+                "counting {pictures} pictures, of which there must be two, with a margin of \
+                 {margin}"
             )));
         }
         Error::check_length("distances", 2 * pictures, distances.len())?;

@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! losses[j]   = l_j − Σ_k t_jk · s_jk
-//! gradient[j] = weight / (N · temperature) · Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k
+//! gradient[j] = weight / (N · temperature)
+//!               · Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k
 //! ```
 //!
 //! since s_jk = s_kj: the second exponential is row j as a key of row k. Losses and gradient are

@@ -114,8 +114,8 @@ pub(super) fn column<T: Copy, const W: usize, const H: usize>(
     column
 }
 
-/// Into the transformed domain, [place][tile][channel], `used` tiles from tile `start` on: V = Bᵀ d B
-/// of the input, or A dy Aᵀ of the output's gradient.
+/// Into the transformed domain, [place][tile][channel], `used` tiles from tile `start` on: V =
+/// Bᵀ d B of the input, or A dy Aᵀ of the output's gradient.
 pub(super) struct IntoPlaces<'a, const GRADIENT: bool> {
     pub(super) tiles: &'a Tiles,
     pub(super) from: &'a [f32],

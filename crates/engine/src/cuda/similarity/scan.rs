@@ -228,7 +228,8 @@ impl<'a> Scanner<'a> {
         self.read(&found.similarities, &mut similarities)?;
         if let Some(at) = indices.iter().position(|i| *i == NOBODY) {
             return Err(Error::Device(format!(
-                "query {}: only {} of its similarities are finite numbers, and {} neighbours were asked for",
+                "query {}: only {} of its similarities are finite numbers, and {} \
+                 neighbours were asked for",
                 first + at / cut.k,
                 done + at % cut.k,
                 to.k
