@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DeviceRepr, ValidAsZeroBits};
 
+use super::Cuda;
 use super::launch::{BLOCK, Pointer, argument, blocks, kernels, launch, ones, warps};
-use super::{Cuda, failed};
 use crate::{Error, Optimiser, ParameterGroup, Result};
 
 /// Weights of a thread of those kernels that go over all of them.
@@ -148,7 +148,7 @@ impl Update {
         let table = table(&self.optimiser, tensors);
         Error::check_length("tensors in groups", self.memory.0.len(), table.len())?;
         cuda.synchronise()?; // a step may be under way on another stream
-        write(cuda, &table, &mut self.memory.0)?;
+        cuda.send(&table, &mut self.memory.0)?;
         cuda.synchronise()
     }
 
@@ -372,16 +372,8 @@ fn parts(tensors: &[(Range<usize>, ParameterGroup)]) -> (Vec<Part>, Vec<u32>) {
 
 fn send<T: DeviceRepr + ValidAsZeroBits>(cuda: &Cuda, values: &[T]) -> Result<CudaSlice<T>> {
     let mut slice = cuda.zeros(values.len(), "the table of tensors")?;
-    write(cuda, values, &mut slice)?;
+    cuda.send(values, &mut slice)?;
     Ok(slice)
-}
-
-fn write<T: DeviceRepr>(cuda: &Cuda, values: &[T], to: &mut CudaSlice<T>) -> Result<()> {
-    if values.is_empty() {
-        return Ok(());
-    }
-    let sent = cuda.stream().memcpy_htod(values, to);
-    sent.map_err(|e| failed("sending the table of tensors", e))
 }
 
 #[cfg(test)]
