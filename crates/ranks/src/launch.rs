@@ -246,10 +246,7 @@ impl fmt::Display for Launch {
 fn told_by(launcher: Launcher, get: Variables) -> Result<Option<Launch>, LaunchError> {
     let [rank, ranks, local_rank, local_ranks] = launcher.variables();
     let (Some(rank), Some(ranks)) = (number(rank, get)?, number(ranks, get)?) else {
-        return match launcher.may_be_half() {
-            true => Ok(None),
-            false => half(rank, ranks, get),
-        };
+        return if launcher.may_be_half() { Ok(None) } else { half(rank, ranks, get) };
     };
     if rank.1 >= ranks.1 {
         return Err(LaunchError::Beyond {

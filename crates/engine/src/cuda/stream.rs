@@ -255,10 +255,7 @@ impl GpuStream {
         let together = self.together.as_ref()?;
         Some(Carrier {
             nccl: together.nccl.clone(),
-            stream: match self.inside {
-                true => together.carrier.clone(),
-                false => self.stream.inner.clone(),
-            },
+            stream: if self.inside { together.carrier.clone() } else { self.stream.inner.clone() },
         })
     }
 

@@ -28,10 +28,7 @@ impl State {
             return Ok(None);
         };
         let pictures = node.inputs[0].index() == 0 && matches!(node.op, Op::Conv { .. });
-        let channels = match pictures {
-            true => self.input_channels,
-            false => read.channels,
-        };
+        let channels = if pictures { self.input_channels } else { read.channels };
         let problem = Problem {
             batch: self.batch(),
             input: Shape::new(read.height, read.width, channels),

@@ -201,10 +201,7 @@ impl Walk<'_> {
                         state.convolve((stream, workspace), &next, false, 0)
                     })?;
                 }
-                match self.state.is_beside(i, graph) {
-                    true => self.beside.wait_for(i),
-                    false => Ok(()),
-                }
+                if self.state.is_beside(i, graph) { self.beside.wait_for(i) } else { Ok(()) }
             }
             Pass::Backward => {
                 if let Some(sums) = &mut self.sums {

@@ -103,10 +103,7 @@ impl SoftmaxKernels {
         let bf16 = cuda.precision() == Precision::Bf16;
         let cut = Cut::new(bf16, cuda.multiprocessors()?, batch, n, dim);
         let file = if cut.bf16 { "loss_bf16" } else { "loss_f32" };
-        let kernel = match weighted {
-            true => format!("{file}_weighted"),
-            false => file.into(),
-        };
+        let kernel = if weighted { format!("{file}_weighted") } else { file.into() };
         let tiles = cuda.function(file, &kernel)?;
         if !cut.bf16 {
             allow_shared(&tiles, F32_SHARED)?;

@@ -295,10 +295,7 @@ mod tests {
             let mut of_queries = Positives::default();
             let row = |q: usize| items[q / count * 4 + q % count % 4];
             (0..ranks * count).for_each(|q| of_queries.push(members(row(q))));
-            let of_queries = match each {
-                true => of_queries.counting_each(),
-                false => of_queries,
-            };
+            let of_queries = if each { of_queries.counting_each() } else { of_queries };
             let [mut losses, mut gradient] =
                 [ranks * count, queries.len()].map(|len| vec![0.0; len]);
             let (l, g, wide) = (&mut losses, &mut gradient, widen(&queries));
