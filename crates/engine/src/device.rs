@@ -44,7 +44,11 @@ pub trait Backend: Send + Sync {
     fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>>;
     fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives>;
     fn leave(&self) {}
-    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>>;
+    fn network(
+        &self,
+        graph: &Arc<Graph>,
+        options: &NetworkOptions,
+    ) -> Result<Box<dyn NetworkBackend>>;
     fn stream(&self) -> Result<Box<dyn StreamBackend>>;
     fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>>;
     fn row_batches(
@@ -200,7 +204,8 @@ impl Device {
         if options.passes == 0 {
             return Err(Error::Plan("a network needs at least one pass".into()));
         }
-        Ok(Network::new(self.backend.network(graph, options)?))
+        let graph = Arc::new(graph.clone());
+        Ok(Network::new(self.backend.network(&graph, options)?, graph, options))
     }
 
     /// A stream for a training, by all processes together where there are several.

@@ -40,7 +40,10 @@ pub enum Error {
     #[error("{0}")]
     Plan(String),
     /// The device has not enough memory.
-    #[error("{what}: {} MiB asked for, {} of the device's {} MiB are free", .asked.div_ceil(1 << 20), .free >> 20, .total >> 20)]
+    #[error(
+        "{what}: {} MiB asked for, {} of the device's {} MiB are free",
+        .asked.div_ceil(1 << 20), .free >> 20, .total >> 20
+    )]
     Memory {
         /// What it was for.
         what: String,

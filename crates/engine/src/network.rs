@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::batch::BatchBackend;
 use crate::graph::{Graph, Node, NodeId, Op};
@@ -115,29 +116,37 @@ impl<'a> Input<'a> {
 /// A graph on a device.
 pub struct Network {
     backend: Box<dyn NetworkBackend>,
+    graph: Arc<Graph>,
+    batch: usize,
+    slots: usize,
     /// Of each pass, whether its memory holds what the way back reads.
     trained: Vec<bool>,
 }
 
 impl Network {
     /// A device's own.
-    pub fn new(backend: Box<dyn NetworkBackend>) -> Self {
-        Network { trained: vec![false; backend.passes()], backend }
+    pub(crate) fn new(
+        backend: Box<dyn NetworkBackend>,
+        graph: Arc<Graph>,
+        options: &NetworkOptions,
+    ) -> Self {
+        let (batch, slots) = (options.batch, options.optimiser.slots());
+        Network { backend, graph, batch, slots, trained: vec![false; options.passes] }
     }
 
     /// The graph it runs.
     pub fn graph(&self) -> &Graph {
-        self.backend.graph()
+        &self.graph
     }
 
     /// Rows in a pass.
     pub fn batch(&self) -> usize {
-        self.backend.batch()
+        self.batch
     }
 
     /// Training passes it holds at once.
     pub fn passes(&self) -> usize {
-        self.backend.passes()
+        self.trained.len()
     }
 
     /// Bytes of device memory it holds.
@@ -147,7 +156,7 @@ impl Network {
 
     /// Slots of the optimiser's state.
     pub fn slots(&self) -> usize {
-        self.backend.slots()
+        self.slots
     }
 
     /// Values of one row of its output.
@@ -185,6 +194,7 @@ impl Network {
     /// drawn for the stream's step.
     pub fn forward(&mut self, stream: &mut Stream, pass: usize, input: Input) -> Result<()> {
         self.check_pass(pass)?;
+        check_input(&self.graph, self.batch, &input)?;
         self.trained[pass] = false;
         self.backend.forward(&mut *stream.backend, pass, input)?;
         self.trained[pass] = true;
@@ -221,7 +231,8 @@ impl Network {
     /// The gradients of the passes' inputs, one after the other, where the network was built to
     /// compute them.
     pub fn input_gradient(&self) -> Result<&Buffer> {
-        self.backend.input_gradient()
+        let why = "the gradient of the pictures was not asked for when the network was built";
+        self.backend.input_gradient().ok_or_else(|| Error::Plan(why.into()))
     }
 
     /// Moves the weights along the gradients of all passes, and of all processes that take the
@@ -246,8 +257,10 @@ impl Network {
     /// (count × features) takes the result. It happens in the memory of pass 0, which must go
     /// forwards again before it goes backwards.
     pub fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
+        let count = count_pictures(&self.graph, self.batch, pixels)?;
+        Error::check_length("features to infer", count * self.features(), output.len())?;
         self.trained[0] = false;
-        self.backend.infer(pixels, output)
+        self.backend.infer(count, pixels, output)
     }
 
     /// The output of a layer named in [`NetworkOptions::keep`] after the last pass over `count`
@@ -296,17 +309,13 @@ fn draw(
 #[allow(missing_docs)]
 pub trait NetworkBackend: Send {
     fn as_any(&self) -> &dyn Any;
-    fn graph(&self) -> &Graph;
-    fn batch(&self) -> usize;
-    fn passes(&self) -> usize;
     fn memory_bytes(&self) -> usize;
     fn seed_dropout(&mut self, seed: u64);
     fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()>;
     fn output(&self) -> &Buffer;
     fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer);
     fn backward(&mut self, stream: &mut dyn StreamBackend, pass: usize) -> Result<()>;
-    fn input_gradient(&self) -> Result<&Buffer>;
-    fn slots(&self) -> usize;
+    fn input_gradient(&self) -> Option<&Buffer>;
     fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()>;
     fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
     fn follow(
@@ -315,14 +324,14 @@ pub trait NetworkBackend: Send {
         other: &dyn NetworkBackend,
         m: Scalar,
     ) -> Result<()>;
-    fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()>;
+    fn infer(&mut self, count: usize, pixels: &[f32], output: &mut [f32]) -> Result<()>;
     fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>>;
     fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>>;
     fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()>;
 }
 
-/// What every device checks alike.
-pub(crate) fn check_input(graph: &Graph, batch: usize, input: &Input) -> Result<()> {
+/// That a pass is given as many rows or views as it has.
+fn check_input(graph: &Graph, batch: usize, input: &Input) -> Result<()> {
     match input {
         Input::Rows { rows, first } => {
             let one = graph.nodes()[0].shape.len();
@@ -350,7 +359,7 @@ pub(crate) fn check_input(graph: &Graph, batch: usize, input: &Input) -> Result<
 }
 
 /// How many pictures `pixels` holds: whole ones, at least one, and no more than a batch.
-pub(crate) fn count_pictures(graph: &Graph, batch: usize, pixels: &[f32]) -> Result<usize> {
+fn count_pictures(graph: &Graph, batch: usize, pixels: &[f32]) -> Result<usize> {
     let one = graph.nodes()[0].shape.len();
     let count = pixels.len() / one;
     Error::check_length("pixels of a batch", count.max(1) * one, pixels.len())?;

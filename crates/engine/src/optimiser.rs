@@ -5,8 +5,10 @@
 //! slots that begin at zero:
 //!
 //! ```text
-//! SGD     g ← g + decay·w;  v ← momentum·v + g;  w ← w − rate·(g + momentum·v) with Nesterov, w − rate·v without
-//! LARS    the same after g ← local·(g + decay·w),  local = trust·‖w‖ / (‖g‖ + decay·‖w‖ + epsilon)  for each tensor;
+//! SGD     g ← g + decay·w;  v ← momentum·v + g;  w ← w − rate·(g + momentum·v) with Nesterov,
+//!         w − rate·v without
+//! LARS    the same after g ← local·(g + decay·w),  local = trust·‖w‖ / (‖g‖ + decay·‖w‖ + epsilon)
+//!         for each tensor;
 //!         g as it is where either norm is 0;  as SGD where a group is not adapted
 //! AdamW   w ← w − rate·decay·w;  m ← m + (1 − beta1)·(g − m);  v ← beta2·v + (1 − beta2)·g²
 //!         w ← w − rate / (1 − beta1^t) · m / (√v / √(1 − beta2^t) + epsilon),  t = 1 at w's first

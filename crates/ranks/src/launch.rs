@@ -246,10 +246,7 @@ impl fmt::Display for Launch {
 fn told_by(launcher: Launcher, get: Variables) -> Result<Option<Launch>, LaunchError> {
     let [rank, ranks, local_rank, local_ranks] = launcher.variables();
     let (Some(rank), Some(ranks)) = (number(rank, get)?, number(ranks, get)?) else {
-        return match launcher.may_be_half() {
-            true => Ok(None),
-            false => half(rank, ranks, get),
-        };
+        return if launcher.may_be_half() { Ok(None) } else { half(rank, ranks, get) };
     };
     if rank.1 >= ranks.1 {
         return Err(LaunchError::Beyond {
@@ -369,7 +366,8 @@ mod tests {
         let elastic = format!("{torch} TORCHELASTIC_USE_AGENT_STORE=True");
         let launch = of(&elastic).unwrap().unwrap();
         assert_eq!(launch.master, Some(("node0".into(), 29501)));
-        let ompi = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 PMIX_RANK=1";
+        let ompi = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 \
+                    PMIX_RANK=1";
         assert_eq!(says(ompi), (Launcher::OpenMpi, 1, 2, Some(0)));
         let slurm = "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_STEP_NUM_TASKS=6 SLURM_LOCALID=2";
         assert_eq!(says(slurm), (Launcher::Slurm, 5, 6, Some(2)));

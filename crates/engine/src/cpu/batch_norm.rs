@@ -2,10 +2,12 @@
 //! (places of all pictures).
 //!
 //! ```text
-//! mean, var     over the M rows of each channel (var biased)                            statistics
-//! y  = relu((c − mean) · γ/√(var + ε) + β + residual)                                   forward   (writes y =)
-//! dz = dy where y > 0, else 0;  dβ = Σ dz;  dγ = Σ dz · x̂,  x̂ = (c − mean)/√(var + ε)  backward  (writes dβ, dγ =)
-//! dc = γ/√(var + ε) · (dz − dβ/M − x̂ · dγ/M);  dresidual (+)= dz                        (dc over dy in place)
+//! statistics  mean, var over the M rows of each channel (var biased)
+//! forward     y  = relu((c − mean) · γ/√(var + ε) + β + residual)             (writes y =)
+//! backward    dz = dy where y > 0, else 0;  x̂ = (c − mean)/√(var + ε)
+//!             dβ = Σ dz;  dγ = Σ dz · x̂                                       (writes dβ, dγ =)
+//!             dc = γ/√(var + ε) · (dz − dβ/M − x̂ · dγ/M)                      (over dy in place)
+//!             dresidual (+)= dz
 //! ```
 //!
 //! Statistics are taken per task in two passes (mean, then squared deviations) and merged in the

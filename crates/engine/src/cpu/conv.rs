@@ -1,9 +1,9 @@
 //! 2-D convolution, NHWC, any kernel, stride and padding.
 //!
 //! ```text
-//! y[b][o][n]      =  Σ_t Σ_c x[b][in(o, t)][c] · w[t][c][n]          forward        (writes =)
-//! dx[b][i][c] (+)= Σ_t Σ_n dy[b][out(i, t)][n] · w[t][c][n]          input gradient (writes = or +=)
-//! dw[t][c][n]     =  Σ_b Σ_o x[b][in(o, t)][c] · dy[b][o][n]         weight gradient (writes =)
+//! y[b][o][n]      =  Σ_t Σ_c x[b][in(o, t)][c] · w[t][c][n]     forward (writes =)
+//! dx[b][i][c] (+)= Σ_t Σ_n dy[b][out(i, t)][n] · w[t][c][n]     input gradient (writes = or +=)
+//! dw[t][c][n]     =  Σ_b Σ_o x[b][in(o, t)][c] · dy[b][o][n]    weight gradient (writes =)
 //! ```
 //!
 //! t runs over the taps of the kernel; in(o, t) is the input place that tap t of output place o

@@ -130,7 +130,11 @@ impl Backend for Cpu {
         Ok(DevicePositives::new(positives.len(), positives.most(), keys, copy))
     }
 
-    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>> {
+    fn network(
+        &self,
+        graph: &Arc<Graph>,
+        options: &NetworkOptions,
+    ) -> Result<Box<dyn NetworkBackend>> {
         Ok(Box::new(CpuNetwork::new(self, graph, options)?))
     }
 

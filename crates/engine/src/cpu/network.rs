@@ -19,11 +19,10 @@ use super::parameters::Parameters;
 use super::stream::{CpuStream, values, values_mut};
 use super::{Cpu, gemm, optimisers};
 use crate::buffer::of_another_device;
-use crate::network::{check_input, count_pictures};
 use crate::walk::{self, Layer, Layers, Pass};
 use crate::{
-    Activation, Buffer, Communicator, Error, Graph, Input, NetworkBackend, NetworkOptions, Node,
-    NodeId, Norm, Parameter, ParameterGroup, Plan, Result, Scalar, StreamBackend, Tensors, Window,
+    Buffer, Communicator, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op,
+    Parameter, ParameterGroup, Plan, Result, Scalar, StreamBackend, Tensors,
 };
 
 /// A graph with its memory and parameters on the CPU.
@@ -117,7 +116,7 @@ struct LayerScratch {
 }
 
 impl CpuNetwork {
-    pub(super) fn new(cpu: &Cpu, graph: &Graph, options: &NetworkOptions) -> Result<Self> {
+    pub(super) fn new(cpu: &Cpu, graph: &Arc<Graph>, options: &NetworkOptions) -> Result<Self> {
         let arch = cpu.arch();
         let training = Plan::training(graph, options)?;
         let inference = Plan::inference(graph, options)?;
@@ -176,14 +175,14 @@ impl CpuNetwork {
             communicator: Communicator::single(),
             sync_norm: options.sync_norm,
         };
-        Ok(CpuNetwork { cpu: cpu.clone(), graph: Arc::new(graph.clone()), state })
+        Ok(CpuNetwork { cpu: cpu.clone(), graph: graph.clone(), state })
     }
 }
 
 impl CpuNetwork {
     /// The values of one pass among those of all.
     fn part(&self, pass: usize, buffer: &Buffer) -> Range<usize> {
-        let each = buffer.len() / self.passes();
+        let each = buffer.len() / self.state.others.len();
         pass * each..(pass + 1) * each
     }
 }
@@ -191,18 +190,6 @@ impl CpuNetwork {
 impl NetworkBackend for CpuNetwork {
     fn as_any(&self) -> &dyn Any {
         self
-    }
-
-    fn graph(&self) -> &Graph {
-        &self.graph
-    }
-
-    fn batch(&self) -> usize {
-        self.state.training.batch
-    }
-
-    fn passes(&self) -> usize {
-        self.state.others.len()
     }
 
     fn memory_bytes(&self) -> usize {
@@ -219,7 +206,6 @@ impl NetworkBackend for CpuNetwork {
     }
 
     fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()> {
-        check_input(&self.graph, self.batch(), &input)?;
         let to = self.part(pass, &self.state.output);
         let (state, graph) = (&mut self.state, &self.graph);
         state.select(pass);
@@ -265,16 +251,8 @@ impl NetworkBackend for CpuNetwork {
         Ok(())
     }
 
-    fn input_gradient(&self) -> Result<&Buffer> {
-        self.state.input_gradient.as_ref().ok_or_else(|| {
-            Error::Plan(
-                "the gradient of the pictures was not asked for when the network was built".into(),
-            )
-        })
-    }
-
-    fn slots(&self) -> usize {
-        self.state.parameters.slots()
+    fn input_gradient(&self) -> Option<&Buffer> {
+        self.state.input_gradient.as_ref()
     }
 
     fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
@@ -322,12 +300,8 @@ impl NetworkBackend for CpuNetwork {
         Ok(())
     }
 
-    fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
-        let count = count_pictures(&self.graph, self.batch(), pixels)?;
+    fn infer(&mut self, count: usize, pixels: &[f32], output: &mut [f32]) -> Result<()> {
         let (state, graph) = (&mut self.state, &self.graph);
-        let node = graph.output_node();
-        let len = count * graph.shape(node).len();
-        Error::check_length("features to infer", len, output.len())?;
         state.last_was_training = false;
         state.select(0);
         self.cpu.install(|| {
@@ -335,7 +309,8 @@ impl NetworkBackend for CpuNetwork {
             state.arena.write(input).copy_from_slice(pixels);
             walk::forwards(state, graph, Pass::Infer(count))
         })?;
-        output.copy_from_slice(state.arena.read(state.inference.value[node.index()].head(len)));
+        let result = state.inference.value[graph.output_node().index()].head(output.len());
+        output.copy_from_slice(state.arena.read(result));
         Ok(())
     }
 
@@ -391,66 +366,16 @@ impl Layers for State {
         self.training.gradient[i].len > 0
     }
 
-    fn conv(&mut self, layer: &Layer, norm: Option<Norm>, relu: bool) -> Result<()> {
-        self.conv_layer(layer, norm, relu)
-    }
-
-    fn linear(&mut self, layer: &Layer) -> Result<()> {
-        self.conv_layer(layer, None, false)
-    }
-
-    fn batch_norm(&mut self, layer: &Layer, norm: Norm) -> Result<()> {
-        self.batch_norm_layer(layer, norm)
-    }
-
-    fn relu(&mut self, layer: &Layer) -> Result<()> {
-        self.relu_layer(layer);
-        Ok(())
-    }
-
-    fn activation(&mut self, layer: &Layer, activation: Activation) -> Result<()> {
-        self.activation_layer(layer, activation);
-        Ok(())
-    }
-
-    fn add(&mut self, layer: &Layer) -> Result<()> {
-        self.add_layer(layer);
-        Ok(())
-    }
-
-    fn max_pool(&mut self, layer: &Layer, window: Window) -> Result<()> {
-        self.max_pool_layer(layer, window);
-        Ok(())
-    }
-
-    fn global_avg_pool(&mut self, layer: &Layer) -> Result<()> {
-        self.global_avg_pool_layer(layer);
-        Ok(())
-    }
-
-    fn upsample(&mut self, layer: &Layer) -> Result<()> {
-        self.upsample_layer(layer);
-        Ok(())
-    }
-
-    fn dropout(&mut self, layer: &Layer, p: f32) -> Result<()> {
-        self.dropout_layer(layer, p);
-        Ok(())
-    }
-
-    fn l2_normalise(&mut self, layer: &Layer) -> Result<()> {
-        self.l2_normalise_layer(layer);
-        Ok(())
-    }
-
-    fn channels(&mut self, layer: &Layer, first: isize) -> Result<()> {
-        self.channels_layer(layer, first);
-        Ok(())
-    }
-
-    fn lab(&mut self, layer: &Layer) -> Result<()> {
-        self.lab_layer(layer);
-        Ok(())
+    fn visit(&mut self, layer: &Layer) -> Result<()> {
+        match layer.node.op {
+            Op::Conv { norm, relu, .. } => self.conv_layer(layer, norm, relu),
+            Op::Linear { .. } => self.conv_layer(layer, None, false),
+            Op::BatchNorm(norm) => self.batch_norm_layer(layer, norm),
+            _ => {
+                self.simple_layer(layer);
+                Ok(())
+            }
+        }
     }
 }
 

@@ -76,10 +76,7 @@ impl Update {
             };
             let step = Step { optimiser, rate, number, group: *group, norms };
             let first = &mut first[range.clone()];
-            let second = match optimiser.slots() > 1 {
-                true => &mut second[range.clone()],
-                false => &mut [],
-            };
+            let second = if optimiser.slots() > 1 { &mut second[range.clone()] } else { &mut [] };
             step.over(arch, weights, [first, second], gradients);
         }
     }

@@ -98,7 +98,7 @@ impl Parameters {
     }
 
     /// Slots of the optimiser's state.
-    pub(super) fn slots(&self) -> usize {
+    fn slots(&self) -> usize {
         let kept = |slot: &&Vec<f32>| slot.len() == self.weights.len();
         self.slots.iter().filter(kept).count()
     }

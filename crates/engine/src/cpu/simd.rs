@@ -11,7 +11,10 @@ use crate::{Error, Result};
 /// A closure given to `Arch::dispatch` would do the same if it were always inlined; measured, it is
 /// not.
 macro_rules! vectorised {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident<'a>($($arg:ident: $type:ty),* $(,)?) $body:block) => {
+    (
+        $(#[$meta:meta])*
+        $vis:vis fn $name:ident<'a>($($arg:ident: $type:ty),* $(,)?) $body:block
+    ) => {
         $(#[$meta])*
         #[allow(unused_mut)]
         $vis fn $name<'a>(arch: pulp::Arch, $($arg: $type),*) {

@@ -28,7 +28,7 @@ pub(crate) struct CpuStream {
     failed: bool,
     scratch: similarity::SoftmaxScratch,
     /// One for each shape that was met.
-    contrastive: Vec<similarity::Contrastive>,
+    contrastive: Vec<(similarity::Shape, similarity::Contrastive)>,
     communicator: Communicator,
     gathered: Gathered,
     sampled: similarity::SampledScratch,

@@ -45,10 +45,7 @@ fn enlarge(of: &Tiles, from: &[f32], to: &mut [f32]) {
     let (size, side, channels) = (of.size, of.side, of.channels);
     for c in 0..channels {
         let at = |y: usize, x: usize| from[(y * size + x) * channels + c];
-        let (mean, inverse) = match of.normalise {
-            true => statistics(side, at),
-            false => (0.0, 1.0),
-        };
+        let (mean, inverse) = if of.normalise { statistics(side, at) } else { (0.0, 1.0) };
         for y in 0..size {
             let (y0, y1, fy) = between(y, side, size);
             for x in 0..size {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! V = Bᵀ d B   of each 6×6 tile d of the input        U = G g Gᵀ   of each 3×3 kernel g
-//! M = Σ_c V[c] ⊙ U[c]                                 36 matrix products, one for each place in the tile
+//! M = Σ_c V[c] ⊙ U[c]                                 36 matrix products, one for each place
 //! y = Aᵀ M A                                          a 4×4 tile of the output
 //! ```
 //!
@@ -26,7 +26,7 @@ use pulp::Arch;
 use super::gemm::{self, Products};
 use crate::Shape;
 pub(super) use kernels::{pack, packed_len};
-use transforms::{InputTransform, OutputTransform};
+use transforms::{IntoPlaces, OutputTransform};
 
 /// Channel counts must be a multiple of this: the widest vector there is.
 pub(super) const LANES: usize = 16;
@@ -153,7 +153,7 @@ impl Tiles {
             let (v, m) = work.split_at_mut(places_len(block, c));
             for start in (0..tiles).step_by(block) {
                 let used = block.min(tiles - start);
-                arch.dispatch(InputTransform { tiles: self, x, start, used, v });
+                arch.dispatch(IntoPlaces::<false> { tiles: self, from: x, start, used, to: v });
                 for n0 in (0..n).step_by(width) {
                     let columns = width.min(n - n0);
                     let op = Products {

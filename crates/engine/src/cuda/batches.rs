@@ -3,18 +3,17 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::driver::{CudaFunction, CudaSlice, result};
+use cudarc::driver::{CudaFunction, CudaSlice};
 
 use super::bound_stream::BoundStream;
 use super::items::Items;
-use super::launch::Pointer;
+use super::launch::{Pointer, launch, shape};
 use super::memory::Staging;
 use super::stream::GpuStream;
-use super::{Cuda, failed, slice};
+use super::{Cuda, slice};
 use crate::batch::{BatchBackend, BatchMaker, HostLoader, items_of_steps};
 use crate::stream::StreamBackend;
 use crate::{BatchForm, Buffer, Epoch, Error, Result};
@@ -150,29 +149,10 @@ impl CudaBatches {
         let words =
             made.words(cuda, BatchForm { view, channels, bf16, ring: made.items.ring() })?;
         let (indices, current) = (slice(cuda, &self.indices)?, stream.current());
-        let (items, none, view) = (made.items.place(cuda), 0 as Pointer, view as u32);
-        let mut arguments = [
-            pointer(&words),
-            pointer(&items),
-            pointer(&indices),
-            pointer(&current),
-            pointer(&view),
-            pointer(&to),
-            pointer(&none),
-        ];
-        // SAFETY: the arguments are those that a batch kernel promises to take; the memory is the
-        // batches' and the network's.
-        let launched = unsafe {
-            result::launch_kernel(
-                made.kernel.cu_function(),
-                (self.batch as u32, 1, 1),
-                (made.threads, 1, 1),
-                0,
-                on.inner.cu_stream(),
-                &mut arguments,
-            )
-        };
-        launched.map_err(|e| failed("making a batch", e))
+        let (items, none) = (made.items.place(cuda), 0 as Pointer);
+        let shape = shape([self.batch as u32, 1, 1], [made.threads, 1], 0);
+        let arguments = ([words, items, indices, current], view as u32, [to, none]);
+        launch(&on.inner, &made.kernel, shape, "making a batch", arguments)
     }
 }
 
@@ -185,8 +165,7 @@ impl Made {
         }
         let words = self.maker.words(form);
         let mut on_device = cuda.zeros(words.len(), "settings of the batches")?;
-        let sent = cuda.stream().memcpy_htod(&words, &mut on_device);
-        sent.map_err(|e| failed("sending settings", e))?;
+        cuda.send(&words, &mut on_device)?;
         let place = cuda.pointer(&on_device);
         kept.insert(form, on_device);
         Ok(place)
@@ -271,8 +250,4 @@ impl BatchBackend for CudaBatches {
             Kind::Loaded(_) | Kind::Rows(_) => Ok(()),
         }
     }
-}
-
-fn pointer<T>(argument: &T) -> *mut c_void {
-    (&raw const *argument).cast_mut().cast()
 }

@@ -229,6 +229,14 @@ impl Handle {
         d: &Descriptors,
         direction: Direction,
     ) -> Vec<Algorithm> {
+        use sys::{
+            cudnnConvolutionBwdDataAlgoPerf_t as Data,
+            cudnnConvolutionBwdFilterAlgoPerf_t as Filter,
+            cudnnConvolutionFwdAlgoPerf_t as Forward,
+            cudnnGetConvolutionBackwardDataAlgorithm_v7 as data_ways,
+            cudnnGetConvolutionBackwardFilterAlgorithm_v7 as filter_ways,
+            cudnnGetConvolutionForwardAlgorithm_v7 as forward_ways,
+        };
         let handle = self.lock();
         let math = match p.precision {
             Precision::Bf16 | Precision::Tf32 => MathType::CUDNN_TENSOR_OP_MATH,
@@ -238,33 +246,9 @@ impl Handle {
         unsafe { sys::cudnnSetConvolutionMathType(d.convolution, math) };
         let (h, c) = (handle.0, d.convolution);
         let mut found = match direction {
-            Direction::Forward => ask!(
-                sys::cudnnConvolutionFwdAlgoPerf_t,
-                sys::cudnnGetConvolutionForwardAlgorithm_v7,
-                h,
-                d.x,
-                d.w,
-                c,
-                d.y
-            ),
-            Direction::InputGradient => ask!(
-                sys::cudnnConvolutionBwdDataAlgoPerf_t,
-                sys::cudnnGetConvolutionBackwardDataAlgorithm_v7,
-                h,
-                d.w,
-                d.y,
-                c,
-                d.x
-            ),
-            Direction::WeightGradient => ask!(
-                sys::cudnnConvolutionBwdFilterAlgoPerf_t,
-                sys::cudnnGetConvolutionBackwardFilterAlgorithm_v7,
-                h,
-                d.x,
-                d.y,
-                c,
-                d.w
-            ),
+            Direction::Forward => ask!(Forward, forward_ways, h, d.x, d.w, c, d.y),
+            Direction::InputGradient => ask!(Data, data_ways, h, d.w, d.y, c, d.x),
+            Direction::WeightGradient => ask!(Filter, filter_ways, h, d.x, d.y, c, d.w),
         };
         if p.precision == Precision::F32 {
             // No tf32, and no Winograd or Fourier transforms: f32 is for exactness.

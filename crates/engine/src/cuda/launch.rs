@@ -8,7 +8,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaStream, result, sys};
+use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, result, sys};
 
 use super::{Cuda, failed};
 use crate::{Activation, DropoutKey, Error, Result};
@@ -17,24 +17,10 @@ use crate::{Activation, DropoutKey, Error, Result};
 pub(super) type Pointer = u64;
 
 /// Threads of a block where nothing speaks for another number.
-const BLOCK: u32 = 256;
+pub(super) const BLOCK: u32 = 256;
 
 /// The most blocks side by side that a GPU starts.
 const MOST_BLOCKS: u32 = i32::MAX as u32;
-
-/// A kernel's arguments, whose types must be the kernel's; they must outlive the launch.
-macro_rules! arguments {
-    ($($argument:expr),+ $(,)?) => {
-        [$((&raw const $argument).cast_mut().cast::<c_void>()),+]
-    };
-}
-
-/// Launches a kernel with these arguments.
-macro_rules! launch {
-    ($self:ident.$function:ident, $grid:expr, $block:expr, $($argument:expr),+ $(,)?) => {
-        $self.launch(&$self.$function, $grid, $block, 0, &mut arguments!($($argument),+))
-    };
-}
 
 mod norm;
 mod on_chip;
@@ -45,67 +31,152 @@ pub(super) use norm::{Applied, Gradients, GroupSums, NormTensors, Reduction, Sum
 pub(super) use on_chip::{Meeting, OnChip};
 pub(super) use windows::Sliding;
 
+/// What a kernel is given, one argument after the other; their types must be the kernel's.
+pub(super) trait Arguments {
+    /// Adds where they lie.
+    fn add_to(&self, pointers: &mut Vec<*mut c_void>);
+
+    /// Where they lie, as long as they are not moved.
+    fn pointers(&self) -> Vec<*mut c_void> {
+        let mut pointers = Vec::with_capacity(16);
+        self.add_to(&mut pointers);
+        pointers
+    }
+}
+
+/// Types that are one argument, laid out as kernels have them.
+macro_rules! argument {
+    ($($kind:ty),+) => {
+        $(impl crate::cuda::launch::Arguments for $kind {
+            fn add_to(&self, pointers: &mut Vec<*mut std::ffi::c_void>) {
+                pointers.push(std::ptr::from_ref(self).cast_mut().cast());
+            }
+        })+
+    };
+}
+pub(super) use argument;
+
+argument!(u32, i32, u64, f32);
+
+impl<T: Arguments, const N: usize> Arguments for [T; N] {
+    fn add_to(&self, pointers: &mut Vec<*mut c_void>) {
+        self.iter().for_each(|argument| argument.add_to(pointers));
+    }
+}
+
+impl<T: Arguments> Arguments for Option<T> {
+    fn add_to(&self, pointers: &mut Vec<*mut c_void>) {
+        self.iter().for_each(|argument| argument.add_to(pointers));
+    }
+}
+
+macro_rules! tuples {
+    ($($first:ident $($other:ident)*;)+) => {
+        $(impl<$first: Arguments, $($other: Arguments),*> Arguments for ($first, $($other,)*) {
+            #[expect(non_snake_case, reason = "each value is named as its type")]
+            fn add_to(&self, pointers: &mut Vec<*mut c_void>) {
+                let ($first, $($other,)*) = self;
+                $first.add_to(pointers);
+                $($other.add_to(pointers);)*
+            }
+        })+
+    };
+}
+
+tuples! {
+    A B; A B C; A B C D; A B C D E; A B C D E F; A B C D E F G; A B C D E F G H;
+    A B C D E F G H I; A B C D E F G H I J; A B C D E F G H I J K; A B C D E F G H I J K L;
+}
+
+/// Starts a kernel on a stream and waits for nothing. `doing` is what an error says.
+pub(super) fn launch(
+    stream: &CudaStream,
+    kernel: &CudaFunction,
+    shape: LaunchConfig,
+    doing: &str,
+    arguments: impl Arguments,
+) -> Result<()> {
+    let failed = |e| failed(doing, e);
+    stream.context().bind_to_thread().map_err(failed)?;
+    let mut arguments_at = arguments.pointers();
+    // SAFETY: every caller passes what its kernel declares, in order, and promises that pointers
+    // cover what the kernel touches; the arguments outlive the call.
+    let launched = unsafe {
+        result::launch_kernel(
+            kernel.cu_function(),
+            shape.grid_dim,
+            shape.block_dim,
+            shape.shared_mem_bytes,
+            stream.cu_stream(),
+            &mut arguments_at,
+        )
+    };
+    launched.map_err(failed)
+}
+
+/// Kernels of some files, loaded.
 macro_rules! kernels {
-    ($($file:literal: $($name:ident),+;)+) => {
-        /// All kernels of a network, loaded.
-        pub(super) struct Kernels {
-            stream: Arc<CudaStream>,
-            multiprocessors: usize,
-            /// Whether kernels may begin before the one before them has ended.
-            early: bool,
-            on_chip: Vec<CudaFunction>,
-            stem: Option<stem::Stem>,
-            $($($name: CudaFunction,)+)+
+    ($(#[$about:meta])* $kind:ident { $($file:literal: $($name:ident),+;)+ }) => {
+        $(#[$about])*
+        pub(super) struct $kind {
+            $($(pub(super) $name: cudarc::driver::CudaFunction,)+)+
         }
 
-        impl Kernels {
-            pub(super) fn load(cuda: &Cuda, stream: &Arc<CudaStream>) -> Result<Self> {
-                Ok(Kernels {
-                    stream: stream.clone(),
-                    multiprocessors: cuda.multiprocessors()?,
-                    early: cuda.starts_early(),
-                    on_chip: Kernels::load_on_chip(cuda)?,
-                    stem: stem::Stem::load(cuda)?,
-                    $($($name: cuda.function($file, stringify!($name))?,)+)+
-                })
+        impl $kind {
+            pub(super) fn load(cuda: &crate::cuda::Cuda) -> crate::Result<Self> {
+                Ok($kind { $($($name: cuda.function($file, stringify!($name))?,)+)+ })
             }
         }
     };
 }
+pub(super) use kernels;
+
+/// All kernels of a network, loaded.
+pub(super) struct Kernels {
+    stream: Arc<CudaStream>,
+    multiprocessors: usize,
+    /// Whether kernels may begin before the one before them has ended.
+    early: bool,
+    on_chip: Vec<CudaFunction>,
+    stem: Option<stem::Stem>,
+    of: Functions,
+}
 
 kernels! {
-    "elementwise": narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient, activation, activation_backward, dropout,
-        channels, lab, lab_backward;
-    "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1, apply,
-        backward_values, apply_columns_8, apply_columns_1, backward_columns_8, backward_columns_1, sums_finish,
-        own_statistics, merge_statistics, own_gradients;
-    "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average, global_average_backward, upsample,
-        upsample_backward, l2_normalise, l2_normalise_backward;
-    "convolution": gather, scatter, direct_forward, direct_input_gradient, direct_weight_gradient;
+    /// Those that every network has.
+    Functions {
+        "elementwise": narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient,
+            activation, activation_backward, dropout, channels, lab, lab_backward;
+        "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1,
+            apply, backward_values, apply_columns_8, apply_columns_1, backward_columns_8,
+            backward_columns_1, sums_finish, own_statistics, merge_statistics, own_gradients;
+        "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average,
+            global_average_backward, upsample, upsample_backward, l2_normalise,
+            l2_normalise_backward;
+        "convolution": gather, scatter, direct_forward, direct_input_gradient,
+            direct_weight_gradient;
+    }
 }
 
 impl Kernels {
+    pub(super) fn load(cuda: &Cuda, stream: &Arc<CudaStream>) -> Result<Self> {
+        Ok(Kernels {
+            stream: stream.clone(),
+            multiprocessors: cuda.multiprocessors()?,
+            early: cuda.starts_early(),
+            on_chip: Kernels::load_on_chip(cuda)?,
+            stem: stem::Stem::load(cuda)?,
+            of: Functions::load(cuda)?,
+        })
+    }
+
     fn launch(
         &self,
         function: &CudaFunction,
-        grid: [u32; 2],
-        block: [u32; 2],
-        shared_bytes: u32,
-        arguments: &mut [*mut c_void],
+        shape: LaunchConfig,
+        arguments: impl Arguments,
     ) -> Result<()> {
-        // SAFETY: every caller is a method below that passes what its kernel declares, in order;
-        // pointers are the callers' promise.
-        let launched = unsafe {
-            result::launch_kernel(
-                function.cu_function(),
-                (grid[0], grid[1], 1),
-                (block[0], block[1], 1),
-                shared_bytes,
-                self.stream.cu_stream(),
-                arguments,
-            )
-        };
-        launched.map_err(|e| failed("starting a kernel", e))
+        launch(&self.stream, function, shape, "starting a kernel", arguments)
     }
 
     /// Launches a kernel whose blocks wait for each other, a block or none on every multiprocessor.
@@ -119,7 +190,7 @@ impl Kernels {
         grid: [u32; 2],
         threads: u32,
         shared_bytes: u32,
-        arguments: &mut [*mut c_void],
+        arguments: impl Arguments,
     ) -> Result<()> {
         use sys::CUlaunchAttributeID as Id;
         // SAFETY: an attribute is plain numbers.
@@ -147,17 +218,16 @@ impl Kernels {
             numAttrs: 1,
         };
         let (function, none) = (function.cu_function(), std::ptr::null_mut());
-        // SAFETY: as above; the attribute outlives the call.
-        let launched =
-            unsafe { sys::cuLaunchKernelEx(&config, function, arguments.as_mut_ptr(), none) };
+        let mut at = arguments.pointers();
+        // SAFETY: as in `launch`; the attribute and the arguments outlive the call.
+        let launched = unsafe { sys::cuLaunchKernelEx(&config, function, at.as_mut_ptr(), none) };
         let launched = launched.result();
         launched.map_err(|e| failed("starting a kernel", e))
     }
 
     /// y = x, from f32 to activations.
     pub(super) fn narrow(&self, x: Pointer, len: usize, y: Pointer) -> Result<()> {
-        let n = len as u64;
-        launch!(self.narrow, eights(len)?, [BLOCK, 1], x, n, y)
+        self.launch(&self.of.narrow, eights(len)?, (x, len as u64, y))
     }
 
     /// So many rows of a matrix, named by `indices`, one after the other.
@@ -168,8 +238,8 @@ impl Kernels {
         [count, row]: [usize; 2],
         y: Pointer,
     ) -> Result<()> {
-        let (grid, row) = ([side_by_side(count)?, 1], row as u32);
-        launch!(self.gather_rows, grid, [BLOCK, 1], rows, indices, row, y)
+        let shape = blocks(count, BLOCK)?;
+        self.launch(&self.of.gather_rows, shape, (rows, indices, row as u32, y))
     }
 
     /// y = x, from f32 to activations, with zeros for channels that x does not have.
@@ -180,20 +250,18 @@ impl Kernels {
         [from, to]: [usize; 2],
         y: Pointer,
     ) -> Result<()> {
-        let (n, from, to) = (places as u64, from as u32, to as u32);
-        launch!(self.narrow_padded, ones(places)?, [BLOCK, 1], x, n, from, to, y)
+        let arguments = (x, places as u64, from as u32, to as u32, y);
+        self.launch(&self.of.narrow_padded, ones(places)?, arguments)
     }
 
     /// y = x, from activations to f32.
     pub(super) fn widen(&self, x: Pointer, len: usize, y: Pointer) -> Result<()> {
-        let n = len as u64;
-        launch!(self.widen, eights(len)?, [BLOCK, 1], x, n, y)
+        self.launch(&self.of.widen, eights(len)?, (x, len as u64, y))
     }
 
     /// y = anything in ±1.
     pub(super) fn noise(&self, len: usize, y: Pointer) -> Result<()> {
-        let n = len as u64;
-        launch!(self.noise, eights(len)?, [BLOCK, 1], n, y)
+        self.launch(&self.of.noise, eights(len)?, (len as u64, y))
     }
 
     /// y = x + bias + residual, then ReLU.
@@ -207,8 +275,8 @@ impl Kernels {
         len: usize,
         y: Pointer,
     ) -> Result<()> {
-        let (relu, c, n) = (i32::from(relu), channels as u32, len as u64);
-        launch!(self.finish, eights(len)?, [BLOCK, 1], x, bias, residual, relu, c, n, y)
+        let arguments = (x, bias, residual, i32::from(relu), channels as u32, len as u64, y);
+        self.launch(&self.of.finish, eights(len)?, arguments)
     }
 
     /// dx (+)= dy, where y > 0 if there is a y.
@@ -220,8 +288,8 @@ impl Kernels {
         len: usize,
         dx: Pointer,
     ) -> Result<()> {
-        let (add, n) = (i32::from(accumulate), len as u64);
-        launch!(self.pass_gradient, eights(len)?, [BLOCK, 1], y, dy, add, n, dx)
+        let arguments = (y, dy, i32::from(accumulate), len as u64, dx);
+        self.launch(&self.of.pass_gradient, eights(len)?, arguments)
     }
 
     /// y = f(x).
@@ -232,8 +300,7 @@ impl Kernels {
         len: usize,
         y: Pointer,
     ) -> Result<()> {
-        let ((tanh, leak), n) = (words(f), len as u64);
-        launch!(self.activation, eights(len)?, [BLOCK, 1], x, tanh, leak, n, y)
+        self.launch(&self.of.activation, eights(len)?, (x, words(f), len as u64, y))
     }
 
     /// dx (+)= dy times the slope of f where its result is y.
@@ -245,11 +312,8 @@ impl Kernels {
         len: usize,
         dx: Pointer,
     ) -> Result<()> {
-        let ((tanh, leak), n) = (words(f), len as u64);
-        let (grid, add) = (eights(len)?, i32::from(accumulate));
-        let arguments = arguments!(y, dy, tanh, leak, add, n, dx);
-        let function = &self.activation_backward;
-        self.launch(function, grid, [BLOCK, 1], 0, &mut { arguments })
+        let arguments = (y, dy, words(f), i32::from(accumulate), len as u64, dx);
+        self.launch(&self.of.activation_backward, eights(len)?, arguments)
     }
 
     /// y (+)= dropout of x; `step` is a place that holds the step.
@@ -263,11 +327,11 @@ impl Kernels {
         len: usize,
         y: Pointer,
     ) -> Result<()> {
-        let (seed, words) = (key.seed, key.block());
         let (add, n) = (i32::from(accumulate), len as u64);
         // Tensors of so many other processes, as long as this one, come before it.
         let before = (rank * len.div_ceil(4)) as u64;
-        launch!(self.dropout, eights(len)?, [BLOCK, 1], x, seed, words, step, before, p, add, n, y)
+        let arguments = (x, key.seed, key.block(), step, before, p, add, n, y);
+        self.launch(&self.of.dropout, eights(len)?, arguments)
     }
 
     /// Channel c of y (+)= channel c + `first` of x where there is one, else zero.
@@ -280,9 +344,9 @@ impl Kernels {
         len: usize,
         y: Pointer,
     ) -> Result<()> {
-        let (grid, first, add, n) = (ones(len)?, first as i32, i32::from(accumulate), len as u64);
-        let (from, to) = (from as u32, to as u32);
-        launch!(self.channels, grid, [BLOCK, 1], x, from, first, to, add, n, y)
+        let (add, n) = (i32::from(accumulate), len as u64);
+        let arguments = (x, from as u32, first as i32, to as u32, add, n, y);
+        self.launch(&self.of.channels, ones(len)?, arguments)
     }
 
     /// y = Lab of x, normalised by mean and std.
@@ -293,8 +357,7 @@ impl Kernels {
         places: usize,
         y: Pointer,
     ) -> Result<()> {
-        let (grid, n) = (ones(places)?, places as u64);
-        launch!(self.lab, grid, [BLOCK, 1], x, mean, std, n, y)
+        self.launch(&self.of.lab, ones(places)?, (x, mean, std, places as u64, y))
     }
 
     /// dx (+)= the gradient of Lab's input.
@@ -306,8 +369,8 @@ impl Kernels {
         places: usize,
         dx: Pointer,
     ) -> Result<()> {
-        let (grid, add, n) = (ones(places)?, i32::from(accumulate), places as u64);
-        launch!(self.lab_backward, grid, [BLOCK, 1], x, dy, mean, std, add, n, dx)
+        let arguments = (x, dy, mean, std, i32::from(accumulate), places as u64, dx);
+        self.launch(&self.of.lab_backward, ones(places)?, arguments)
     }
 
     pub(super) fn l2_normalise(
@@ -318,8 +381,7 @@ impl Kernels {
         y: Pointer,
         wide: Pointer,
     ) -> Result<()> {
-        let dim = dim as u32;
-        launch!(self.l2_normalise, [side_by_side(rows)?, 1], [128, 1], x, dim, y, wide)
+        self.launch(&self.of.l2_normalise, blocks(rows, 128)?, (x, dim as u32, y, wide))
     }
 
     pub(super) fn l2_normalise_backward(
@@ -331,18 +393,8 @@ impl Kernels {
         accumulate: bool,
         dx: Pointer,
     ) -> Result<()> {
-        let (dim, add) = (dim as u32, i32::from(accumulate));
-        launch!(
-            self.l2_normalise_backward,
-            [side_by_side(rows)?, 1],
-            [128, 1],
-            x,
-            dy,
-            wide,
-            dim,
-            add,
-            dx
-        )
+        let arguments = (x, dy, wide, dim as u32, i32::from(accumulate), dx);
+        self.launch(&self.of.l2_normalise_backward, blocks(rows, 128)?, arguments)
     }
 }
 
@@ -366,14 +418,40 @@ pub(super) fn side_by_side(blocks: usize) -> Result<u32> {
     }
 }
 
+/// So many blocks of so many threads.
+pub(super) fn blocks(count: usize, threads: u32) -> Result<LaunchConfig> {
+    Ok(shape([side_by_side(count)?, 1, 1], [threads, 1], 0))
+}
+
 /// Blocks for as many threads as there are runs of eight values.
-fn eights(len: usize) -> Result<[u32; 2]> {
+fn eights(len: usize) -> Result<LaunchConfig> {
     ones(len.div_ceil(8))
 }
 
 /// Blocks for a thread a value.
-fn ones(len: usize) -> Result<[u32; 2]> {
-    Ok([side_by_side(len.div_ceil(BLOCK as usize))?, 1])
+pub(super) fn ones(len: usize) -> Result<LaunchConfig> {
+    blocks(len.div_ceil(BLOCK as usize), BLOCK)
+}
+
+/// Blocks for a warp a row.
+pub(super) fn warps(rows: usize) -> Result<LaunchConfig> {
+    blocks(rows.div_ceil(BLOCK as usize / 32), BLOCK)
+}
+
+/// Blocks of threads, each block with so many bytes of shared memory.
+pub(super) fn shape(blocks: [u32; 3], [x, y]: [u32; 2], shared_bytes: usize) -> LaunchConfig {
+    let shared_mem_bytes = shared_bytes as u32;
+    LaunchConfig { grid_dim: blocks.into(), block_dim: (x, y, 1), shared_mem_bytes }
+}
+
+/// Numbers as kernels count, in 32 bits.
+pub(super) fn counts<const N: usize>(numbers: [usize; N]) -> Result<[u32; N]> {
+    match numbers.iter().max() {
+        Some(most) if u32::try_from(*most).is_err() => {
+            Err(Error::Plan(format!("{most} values are more than a GPU's kernels can count")))
+        }
+        Some(_) | None => Ok(numbers.map(|n| n as u32)),
+    }
 }
 
 #[cfg(test)]
@@ -389,7 +467,22 @@ mod tests {
         for blocks in [1 << 31, 1 << 32, (1 << 32) + 1] {
             assert!(matches!(side_by_side(blocks), Err(Error::Plan(_))));
         }
-        assert_eq!(ones((1 << 32) + 1).unwrap(), [(1 << 24) + 1, 1]);
-        assert_eq!(eights((1 << 32) + 1).unwrap(), [(1 << 21) + 1, 1]);
+        assert_eq!(ones((1 << 32) + 1).unwrap().grid_dim, ((1 << 24) + 1, 1, 1));
+        assert_eq!(eights((1 << 32) + 1).unwrap().grid_dim, ((1 << 21) + 1, 1, 1));
+    }
+
+    #[test]
+    fn more_values_than_can_be_counted_are_refused() {
+        assert_eq!(counts([0, u32::MAX as usize]).unwrap(), [0, u32::MAX]);
+        assert!(matches!(counts([1, 1 << 32]), Err(Error::Plan(_))));
+    }
+
+    #[test]
+    fn arguments_are_given_in_their_order_wherever_they_lie() {
+        let arguments = ([1_u32, 2], (3_u32, Some([4_u32])), None::<u32>, 5_u32);
+        let at = arguments.pointers();
+        // SAFETY: each points to a number among the arguments, which live.
+        let given: Vec<u32> = at.iter().map(|at| unsafe { at.cast::<u32>().read() }).collect();
+        assert_eq!(given, [1, 2, 3, 4, 5]);
     }
 }

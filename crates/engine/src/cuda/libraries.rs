@@ -79,8 +79,8 @@ impl Library {
 
     fn missing(self) -> Error {
         Error::Device(format!(
-            "{self} was not found ({}): not on the loader's path, under CUDA_HOME, nor among the packages of the python3 \
-             on the PATH; {}",
+            "{self} was not found ({}): not on the loader's path, under CUDA_HOME, nor among the \
+             packages of the python3 on the PATH; {}",
             self.names().join(", "),
             self.packages()
         ))

@@ -216,7 +216,8 @@ mod tests {
         let too_many = batch_that_fits(error(4000), 1000, 4 << 20, Precision::F32);
         assert_eq!(
             too_many.to_string(),
-            "activations of 1000 pictures: 4000 MiB asked for, 1000 of the device's 2000 MiB are free"
+            "activations of 1000 pictures: 4000 MiB asked for, 1000 of the device's 2000 MiB are \
+             free"
         );
         let (pictures, halved) = (200, true);
         assert_eq!(fits(too_many), Some(Fits::Batch { pictures, halved }));

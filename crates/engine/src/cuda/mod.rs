@@ -16,7 +16,6 @@ mod cudnn_graph;
 mod items;
 mod launch;
 mod libraries;
-mod losses;
 mod memory;
 mod nccl;
 mod network;
@@ -265,21 +264,11 @@ impl Backend for Cuda {
     }
 
     fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
-        let mut values = vec![0.0; buffer.len()];
-        let from: &CudaSlice<f32> = buffer.memory()?;
-        let view = from.slice(..buffer.len());
-        let copied = self.stream().memcpy_dtoh(&view, &mut values);
-        copied.map_err(|e| failed("copying from the GPU", e))?;
-        Ok(values)
+        self.receive(buffer)
     }
 
     fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
-        let mut values = vec![0; buffer.len()];
-        let from: &CudaSlice<u32> = buffer.memory()?;
-        let view = from.slice(..buffer.len());
-        let copied = self.stream().memcpy_dtoh(&view, &mut values);
-        copied.map_err(|e| failed("copying from the GPU", e))?;
-        Ok(values)
+        self.receive(buffer)
     }
 
     fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
@@ -303,7 +292,11 @@ impl Backend for Cuda {
         }
     }
 
-    fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Box<dyn NetworkBackend>> {
+    fn network(
+        &self,
+        graph: &Arc<Graph>,
+        options: &NetworkOptions,
+    ) -> Result<Box<dyn NetworkBackend>> {
         Ok(Box::new(CudaNetwork::new(self, graph, options)?))
     }
 
@@ -343,6 +336,12 @@ impl Cuda {
         }
         let copied = self.stream().memcpy_htod(values, to);
         copied.map_err(|e| failed("copying to the GPU", e))
+    }
+
+    fn receive<T: DeviceRepr + 'static>(&self, buffer: &Buffer<T>) -> Result<Vec<T>> {
+        let from: &CudaSlice<T> = buffer.memory()?;
+        let copied = self.stream().clone_dtoh(&from.slice(..buffer.len()));
+        copied.map_err(|e| failed("copying from the GPU", e))
     }
 
     fn indices(&self, values: &[u32]) -> Result<Buffer<u32>> {

@@ -143,10 +143,7 @@ impl Calls {
         // SAFETY: any number is taken; a communicator that is not there may be asked about.
         let (what, last) =
             unsafe { (text((self.error_string)(status)), text((self.last_error)(comm))) };
-        let more = match last.is_empty() {
-            true => String::new(),
-            false => format!(" ({last})"),
-        };
+        let more = if last.is_empty() { String::new() } else { format!(" ({last})") };
         Err(Error::Device(format!("NCCL, {call}: {what}{more}")))
     }
 }

@@ -27,7 +27,6 @@ use super::profile::{Cost, Part};
 use super::stream::{Carrier, GpuStream};
 use super::{Cuda, failed, slice};
 use crate::buffer::of_another_device;
-use crate::network::{check_input, count_pictures};
 use crate::{
     Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op, Parameter,
     ParameterGroup, Plan, Precision, Result, Scalar, Slot, StreamBackend, Tensors,
@@ -66,22 +65,15 @@ struct State {
     /// The prepared convolution of each layer that is one (linear layers are 1×1 convolutions).
     convolutions: Vec<Option<Convolution>>,
     parameters: Parameters,
-    /// Activations and their gradients, in the device's precision.
-    arena: CudaSlice<u8>,
-    /// The pictures, where they have channels added to them.
-    padded: Option<CudaSlice<u8>>,
     /// Channels of a picture, without and with those added.
     channels: usize,
     input_channels: usize,
-    /// Four rows of channels for each batch norm, and where each layer's begin.
-    norms: CudaSlice<f32>,
+    /// Where the rows of each layer's norm begin.
     norm_starts: Vec<usize>,
     /// How the chip holds each norm's tensor, if it can, and counters for its blocks to meet.
     on_chip: Vec<Option<OnChip>>,
     arrivals: CudaSlice<u64>,
-    /// Which values a ReLU let pass after a residual was added, a bit each, and where each layer's
-    /// begin.
-    relu_mask: CudaSlice<u8>,
+    /// Where the bits of each layer's ReLU begin.
     relu_mask_starts: Vec<Option<usize>>,
     /// Convolutions' working memory, for the stream and for the one beside it.
     workspaces: [Workspace; 2],
@@ -97,8 +89,9 @@ struct State {
     seed: u64,
     step: Pointer,
     last_was_training: bool,
-    /// The pass whose memory is at hand, and the memory of the others.
+    /// The pass whose memory is at hand, that memory, and the memory of the others.
     pass: usize,
+    memory: PassMemory,
     others: Vec<PassMemory>,
     /// The ways to other processes that take the step, if there are any; how gradients are cut on
     /// the way; and room for norms over the rows of all, if norms are to be that.
@@ -111,14 +104,18 @@ struct State {
 
 /// What each pass has for itself.
 struct PassMemory {
+    /// Activations and their gradients, in the device's precision.
     arena: CudaSlice<u8>,
+    /// The pictures, where they have channels added to them.
     padded: Option<CudaSlice<u8>>,
+    /// Four rows of channels for each batch norm.
     norms: CudaSlice<f32>,
+    /// Which values a ReLU let pass after a residual was added, a bit each.
     relu_mask: CudaSlice<u8>,
 }
 
 impl CudaNetwork {
-    pub(super) fn new(cuda: &Cuda, graph: &Graph, options: &NetworkOptions) -> Result<Self> {
+    pub(super) fn new(cuda: &Cuda, graph: &Arc<Graph>, options: &NetworkOptions) -> Result<Self> {
         let stream = cuda.bound_stream()?;
         let training = Plan::training_with_lag(graph, options, LAG)?;
         let inference = Plan::inference(graph, options)?;
@@ -151,18 +148,15 @@ impl CudaNetwork {
         let others = (0..options.passes).map(|pass| memory(usize::from(pass > 0)));
         check_places(graph, options.batch)?;
         let mut state = State {
-            padded: first.padded,
             channels: graph.nodes()[0].shape.channels,
             input_channels,
-            arena: first.arena,
             convolutions: vec![],
             parameters: Parameters::new(cuda, graph, options, input_channels)?,
-            norms: first.norms,
             norm_starts,
             on_chip,
-            relu_mask: first.relu_mask,
             relu_mask_starts,
             pass: 0,
+            memory: first,
             others: others.collect::<Result<_>>()?,
             arrivals: cuda.zeros(norms / 16, "counters")?,
             workspaces: [
@@ -202,7 +196,7 @@ impl CudaNetwork {
         };
         state.choose_algorithms(graph)?;
         state.cut_buckets(graph);
-        Ok(CudaNetwork { graph: Arc::new(graph.clone()), state })
+        Ok(CudaNetwork { graph: graph.clone(), state })
     }
 
     /// A number that no other living network has.
@@ -268,11 +262,7 @@ impl State {
     /// Makes a pass's memory the one at hand.
     fn select(&mut self, pass: usize) {
         for turn in [self.pass, pass] {
-            let other = &mut self.others[turn];
-            std::mem::swap(&mut self.arena, &mut other.arena);
-            std::mem::swap(&mut self.padded, &mut other.padded);
-            std::mem::swap(&mut self.norms, &mut other.norms);
-            std::mem::swap(&mut self.relu_mask, &mut other.relu_mask);
+            std::mem::swap(&mut self.memory, &mut self.others[turn]);
         }
         self.parameters.select(pass);
         self.pass = pass;
@@ -320,7 +310,7 @@ impl State {
 
     fn at(&self, slot: &Slot) -> Pointer {
         let offset = slot.start * self.cuda.precision().bytes();
-        self.cuda.pointer(&self.arena) + offset as u64
+        self.cuda.pointer(&self.memory.arena) + offset as u64
     }
 
     /// A layer's output in a training pass.
@@ -330,7 +320,7 @@ impl State {
 
     /// A layer's output in a pass of this plan.
     fn output_in(&self, plan: &Plan, node: usize) -> Pointer {
-        match &self.padded {
+        match &self.memory.padded {
             Some(pictures) if node == 0 => self.cuda.pointer(pictures),
             _ => self.at(&plan.value[node]),
         }
@@ -339,7 +329,7 @@ impl State {
     /// Pictures in f32 that have arrived on the device, as the first layer reads them.
     fn take_pixels(&self, from: Pointer, len: usize, plan: &Plan) -> Result<()> {
         let (k, to) = (self.kernels(), self.output_in(plan, 0));
-        match self.padded {
+        match self.memory.padded {
             None => k.narrow(from, len, to),
             Some(_) => {
                 let channels = self.channels;
@@ -368,7 +358,7 @@ impl State {
             beta: value(1),
             running_mean: value(2),
             running_variance: value(3),
-            saved: self.cuda.pointer(&self.norms) + 4 * self.norm_starts[i] as u64,
+            saved: self.cuda.pointer(&self.memory.norms) + 4 * self.norm_starts[i] as u64,
         }
     }
 
@@ -401,7 +391,7 @@ impl State {
     /// Where it is kept which of a layer's values are above zero, 0 where nobody asks.
     fn relu_mask(&self, i: usize) -> Pointer {
         self.relu_mask_starts[i]
-            .map_or(0, |start| self.cuda.pointer(&self.relu_mask) + start as u64)
+            .map_or(0, |start| self.cuda.pointer(&self.memory.relu_mask) + start as u64)
     }
 
     /// Where a convolution writes: to the saved buffer if a norm follows, else to the layer's
@@ -418,7 +408,7 @@ impl State {
         self.bind()?;
         let precision = self.cuda.precision();
         let start = slot.start * precision.bytes();
-        let view = self.arena.slice(start..start + len * precision.bytes());
+        let view = self.memory.arena.slice(start..start + len * precision.bytes());
         let bytes = self.cuda.stream().clone_dtoh(&view);
         let bytes = bytes.map_err(|e| failed("reading activations", e))?;
         Ok(match precision {
@@ -438,32 +428,17 @@ impl NetworkBackend for CudaNetwork {
         self
     }
 
-    fn graph(&self) -> &Graph {
-        &self.graph
-    }
-
-    fn batch(&self) -> usize {
-        self.state.batch()
-    }
-
-    fn passes(&self) -> usize {
-        self.state.others.len()
-    }
-
-    fn slots(&self) -> usize {
-        self.state.parameters.slots()
-    }
-
     fn memory_bytes(&self) -> usize {
         let s = &self.state;
         let sums: usize = s.sums.iter().map(SumMemory::bytes).sum();
         let working: usize = s.workspaces.iter().map(Workspace::bytes).sum();
         let scratch = working + sums + s.staging.bytes();
-        let padded = s.padded.as_ref().map_or(0, |p| p.len());
-        let pass = s.arena.len() + s.relu_mask.len() + padded + 4 * s.norms.len();
+        let PassMemory { arena, padded, norms, relu_mask } = &s.memory;
+        let padded = padded.as_ref().map_or(0, CudaSlice::len);
+        let pass = arena.len() + relu_mask.len() + padded + 4 * norms.len();
         let inputs = s.input_gradient.as_ref().map_or(0, Buffer::len);
         let rows = 4 * (2 * s.output.len() + inputs);
-        s.parameters.bytes() + self.passes() * pass + scratch + rows
+        s.parameters.bytes() + s.others.len() * pass + scratch + rows
     }
 
     fn seed_dropout(&mut self, seed: u64) {
@@ -471,7 +446,6 @@ impl NetworkBackend for CudaNetwork {
     }
 
     fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()> {
-        check_input(&self.graph, self.batch(), &input)?;
         let stream = GpuStream::of(stream)?;
         self.state.bind()?;
         self.state.last_was_training = true;
@@ -532,12 +506,8 @@ impl NetworkBackend for CudaNetwork {
         })
     }
 
-    fn input_gradient(&self) -> Result<&Buffer> {
-        self.state.input_gradient.as_ref().ok_or_else(|| {
-            Error::Plan(
-                "the gradient of the pictures was not asked for when the network was built".into(),
-            )
-        })
+    fn input_gradient(&self) -> Option<&Buffer> {
+        self.state.input_gradient.as_ref()
     }
 
     fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
@@ -577,11 +547,8 @@ impl NetworkBackend for CudaNetwork {
         })
     }
 
-    fn infer(&mut self, pixels: &[f32], output: &mut [f32]) -> Result<()> {
-        let count = count_pictures(&self.graph, self.batch(), pixels)?;
+    fn infer(&mut self, _: usize, pixels: &[f32], output: &mut [f32]) -> Result<()> {
         let (state, graph) = (&mut self.state, &self.graph);
-        let len = count * graph.shape(graph.output_node()).len();
-        Error::check_length("features to infer", len, output.len())?;
         state.bind()?;
         state.wait_beside()?;
         state.last_was_training = false;

@@ -6,20 +6,15 @@
 //! sixteen bytes, and that what lies between two tensors is zero.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use cudarc::driver::{
-    CudaFunction, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
-};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DeviceRepr, ValidAsZeroBits};
 
-use super::launch::{Pointer, side_by_side};
-use super::{Cuda, failed};
+use super::Cuda;
+use super::launch::{BLOCK, Pointer, argument, blocks, kernels, launch, ones, warps};
 use crate::{Error, Optimiser, ParameterGroup, Result};
 
-/// Threads of a block of each kernel.
-const THREADS: usize = 256;
-/// Weights of a block where a thread takes four.
-const WEIGHTS: usize = 4 * THREADS;
+/// Weights of a thread of those kernels that go over all of them.
+const WEIGHTS: usize = 4;
 /// Every tensor begins at a multiple of so many values.
 const ALIGN: usize = 8;
 /// Values whose squares a block sums.
@@ -61,8 +56,7 @@ struct Gradients {
     narrow: [Pointer; MOST_PASSES],
     passes: u32,
 }
-// SAFETY: addresses and a number, laid out as C lays them out on both sides.
-unsafe impl DeviceRepr for Gradients {}
+argument!(Gradients);
 
 /// The vectors of a network: f32 but for `copies`.
 #[derive(Clone, Copy)]
@@ -154,7 +148,7 @@ impl Update {
         let table = table(&self.optimiser, tensors);
         Error::check_length("tensors in groups", self.memory.0.len(), table.len())?;
         cuda.synchronise()?; // a step may be under way on another stream
-        write(cuda, &table, &mut self.memory.0)?;
+        cuda.send(&table, &mut self.memory.0)?;
         cuda.synchronise()
     }
 
@@ -165,7 +159,7 @@ impl Update {
     /// which are read in place of the first where activations are bf16.
     pub(super) fn enqueue(
         &self,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         inputs: &StepInputs,
         passes: &[[Pointer; 2]],
         vectors: &Vectors,
@@ -177,8 +171,7 @@ impl Update {
         }
         let local = match &self.lars {
             Some(lars) => {
-                let all = gradients(passes, 0)?;
-                lars.enqueue(stream, self, &all, vectors, &some)?;
+                lars.enqueue(stream, self, gradients(passes, 0)?, vectors, &some)?;
                 lars.local
             }
             None => 0,
@@ -190,30 +183,23 @@ impl Update {
         let [first, second] = vectors.slots.map(|slot| slot + wide);
         let tensor_of = self.tensor_of + 2 * (some.start / ALIGN) as u64;
         let (tensors, len) = (self.tensors, some.len() as u64);
-        let mut launch = stream.launch_builder(&self.step);
-        launch.arg(&inputs.rate).arg(&inputs.current);
-        let (numbers, nesterov);
+        let of_all = [inputs.rate, inputs.current];
+        let shape = ones(some.len().div_ceil(WEIGHTS))?;
         match self.optimiser {
-            Optimiser::Sgd { momentum, nesterov: n, .. }
-            | Optimiser::Lars { momentum, nesterov: n, .. } => {
-                (numbers, nesterov) = ([momentum, 0.0, 0.0], u32::from(n));
-                launch.arg(&numbers[0]).arg(&nesterov).arg(&some_gradients);
-                launch.arg(&tensor_of).arg(&tensors).arg(&local);
-                launch.arg(&inputs.flag).arg(&matrices).arg(&len);
-                launch.arg(&weights).arg(&first).arg(&copies);
+            Optimiser::Sgd { momentum, nesterov, .. }
+            | Optimiser::Lars { momentum, nesterov, .. } => {
+                let how = (momentum, u32::from(nesterov), some_gradients);
+                let of_tensors = ([tensor_of, tensors, local, inputs.flag], matrices, len);
+                let arguments = (of_all, how, of_tensors, [weights, first, copies]);
+                launch(stream, &self.step, shape, "the optimiser", arguments)
             }
             Optimiser::AdamW { beta1, beta2, epsilon, .. } => {
-                numbers = [beta1, beta2, epsilon];
-                launch.arg(&numbers[0]).arg(&numbers[1]).arg(&numbers[2]);
-                launch.arg(&some_gradients).arg(&tensor_of).arg(&tensors);
-                launch.arg(&inputs.flag).arg(&matrices).arg(&len);
-                launch.arg(&weights).arg(&first).arg(&second).arg(&copies);
+                let how = ([beta1, beta2, epsilon], some_gradients);
+                let of_tensors = ([tensor_of, tensors, inputs.flag], matrices, len);
+                let arguments = (of_all, how, of_tensors, [weights, first, second, copies]);
+                launch(stream, &self.step, shape, "the optimiser", arguments)
             }
         }
-        // SAFETY: the arguments are those of the optimiser's kernel; pointers are the caller's
-        // promise.
-        let launched = unsafe { launch.launch(blocks(some.len().div_ceil(WEIGHTS))?) };
-        launched.map(drop).map_err(|e| failed("the optimiser", e))
     }
 }
 
@@ -242,9 +228,9 @@ impl Lars {
     /// Asks for the local rates of the tensors that begin in a range.
     fn enqueue(
         &self,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         update: &Update,
-        gradients: &Gradients,
+        gradients: Gradients,
         vectors: &Vectors,
         some: &Range<usize>,
     ) -> Result<()> {
@@ -257,41 +243,34 @@ impl Lars {
         let Optimiser::Lars { trust, epsilon, .. } = update.optimiser else {
             return Ok(()); // nobody else has local rates
         };
-        let failed = |e| failed("norms of the weights", e);
+        let doing = "norms of the weights";
         let parts = self.parts + (size_of::<Part>() as u64) * u64::from(first_part);
         let own_sums = self.sums + 16 * u64::from(first_part);
-        let matrices = vectors.matrices as u64;
-        let mut launch = stream.launch_builder(&self.squares);
-        launch.arg(&parts).arg(gradients).arg(&matrices);
-        launch.arg(&vectors.weights).arg(&own_sums);
-        // SAFETY: the arguments are those of the kernel; parts lie within the vector, and there are
-        // as many sums.
-        unsafe { launch.launch(blocks((end_part - first_part) as usize)?) }.map_err(failed)?;
+        let shape = blocks((end_part - first_part) as usize, BLOCK)?;
+        let arguments = (parts, gradients, vectors.matrices as u64, vectors.weights, own_sums);
+        launch(stream, &self.squares, shape, doing, arguments)?;
 
         let (first, count) = (from as u32, (to - from) as u32);
-        let mut launch = stream.launch_builder(&self.rates);
-        launch.arg(&self.parts_of).arg(&self.sums);
-        launch.arg(&update.tensors).arg(&first).arg(&count);
-        launch.arg(&trust).arg(&epsilon).arg(&self.local);
-        // SAFETY: as above; a warp a tensor.
-        unsafe { launch.launch(blocks((to - from).div_ceil(THREADS / 32))?) }.map_err(failed)?;
-        Ok(())
+        let tensors = [self.parts_of, self.sums, update.tensors];
+        let arguments = (tensors, first, count, trust, epsilon, self.local);
+        launch(stream, &self.rates, warps(to - from)?, doing, arguments)
     }
 }
 
-/// The exponential moving average of a network's weights.
-pub(super) struct Ema(CudaFunction);
-
-impl Ema {
-    pub(super) fn load(cuda: &Cuda) -> Result<Self> {
-        Ok(Ema(cuda.function("optimisers", "ema")?))
+kernels! {
+    /// The exponential moving average of a network's weights, and what becomes of running
+    /// statistics when a step's loss is known.
+    Averages {
+        "optimisers": ema, settle_statistics;
     }
+}
 
+impl Averages {
     /// Asks for target ← m · target + (1 − m) · source over `len` weights (whole eights), m (f32)
     /// and flag (u32, or 0) being on the device; the copies of the target's matrices follow.
-    pub(super) fn enqueue(
+    pub(super) fn follow(
         &self,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         [m, flag]: [Pointer; 2],
         source: Pointer,
         target: &Vectors,
@@ -300,31 +279,16 @@ impl Ema {
         if len == 0 {
             return Ok(());
         }
-        let (matrices, values) = (target.matrices as u64, len as u64);
-        let mut launch = stream.launch_builder(&self.0);
-        launch.arg(&m).arg(&flag).arg(&source);
-        launch.arg(&matrices).arg(&values);
-        launch.arg(&target.weights).arg(&target.copies);
-        // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
-        let launched = unsafe { launch.launch(blocks(len.div_ceil(WEIGHTS))?) };
-        launched.map(drop).map_err(|e| failed("the moving average", e))
-    }
-}
-
-/// What becomes of running statistics when a step's loss is known.
-pub(super) struct SettleStatistics(CudaFunction);
-
-impl SettleStatistics {
-    pub(super) fn load(cuda: &Cuda) -> Result<Self> {
-        let kernel = cuda.function("optimisers", "settle_statistics")?;
-        Ok(SettleStatistics(kernel))
+        let sizes = [target.matrices, len].map(|n| n as u64);
+        let arguments = (m, flag, source, sizes, target.weights, target.copies);
+        launch(stream, &self.ema, ones(len.div_ceil(WEIGHTS))?, "the moving average", arguments)
     }
 
     /// Asks for `kept` to become `statistics`, or the other way round where the flag (u32) is up;
     /// both of `len` values (whole eights).
-    pub(super) fn enqueue(
+    pub(super) fn settle(
         &self,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         flag: Pointer,
         [statistics, kept]: [Pointer; 2],
         len: usize,
@@ -332,12 +296,9 @@ impl SettleStatistics {
         if len == 0 {
             return Ok(());
         }
-        let values = len as u64;
-        let mut launch = stream.launch_builder(&self.0);
-        launch.arg(&flag).arg(&values).arg(&statistics).arg(&kept);
-        // SAFETY: the arguments are those of the kernel; pointers are the caller's promise.
-        let launched = unsafe { launch.launch(blocks(len.div_ceil(WEIGHTS))?) };
-        launched.map(drop).map_err(|e| failed("running statistics", e))
+        let arguments = (flag, len as u64, statistics, kept);
+        let shape = ones(len.div_ceil(WEIGHTS))?;
+        launch(stream, &self.settle_statistics, shape, "running statistics", arguments)
     }
 }
 
@@ -411,24 +372,8 @@ fn parts(tensors: &[(Range<usize>, ParameterGroup)]) -> (Vec<Part>, Vec<u32>) {
 
 fn send<T: DeviceRepr + ValidAsZeroBits>(cuda: &Cuda, values: &[T]) -> Result<CudaSlice<T>> {
     let mut slice = cuda.zeros(values.len(), "the table of tensors")?;
-    write(cuda, values, &mut slice)?;
+    cuda.send(values, &mut slice)?;
     Ok(slice)
-}
-
-fn write<T: DeviceRepr>(cuda: &Cuda, values: &[T], to: &mut CudaSlice<T>) -> Result<()> {
-    if values.is_empty() {
-        return Ok(());
-    }
-    let sent = cuda.stream().memcpy_htod(values, to);
-    sent.map_err(|e| failed("sending the table of tensors", e))
-}
-
-fn blocks(count: usize) -> Result<LaunchConfig> {
-    Ok(LaunchConfig {
-        grid_dim: (side_by_side(count)?, 1, 1),
-        block_dim: (THREADS as u32, 1, 1),
-        shared_mem_bytes: 0,
-    })
 }
 
 #[cfg(test)]

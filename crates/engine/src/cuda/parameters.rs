@@ -13,7 +13,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
 use super::launch::{Kernels, Pointer};
 use super::nccl::Kind;
-use super::optimisers::{Ema, SettleStatistics, StepInputs, Update, Vectors};
+use super::optimisers::{Averages, StepInputs, Update, Vectors};
 use super::{Cuda, failed};
 use crate::parameters::{ParameterPlace, grouped};
 use crate::{
@@ -41,8 +41,7 @@ pub(super) struct Parameters {
     gradients: Vec<Gradients>,
     pass: usize,
     update: Update,
-    ema: Ema,
-    settle: SettleStatistics,
+    averages: Averages,
 }
 
 /// Gradients of all weights, and those of the matrices in bf16, if activations are: these are not
@@ -105,8 +104,7 @@ impl Parameters {
         let slots = 0..options.optimiser.slots();
         Ok(Parameters {
             update: Update::new(cuda, options.optimiser, tensors, len)?,
-            ema: Ema::load(cuda)?,
-            settle: SettleStatistics::load(cuda)?,
+            averages: Averages::load(cuda)?,
             cuda: cuda.clone(),
             places,
             matrices,
@@ -135,11 +133,6 @@ impl Parameters {
     /// Where the weights begin: a number that no other living network has.
     pub(super) fn identity(&self) -> Pointer {
         self.base(&self.weights)
-    }
-
-    /// Slots of the optimiser's state.
-    pub(super) fn slots(&self) -> usize {
-        self.slots.len()
     }
 
     /// A weight or statistic in f32.
@@ -298,11 +291,11 @@ impl Parameters {
         other: &Parameters,
     ) -> Result<()> {
         let source = other.base(&other.weights);
-        self.ema.enqueue(stream, [m, flag], source, &self.vectors(), self.len())?;
+        self.averages.follow(stream, [m, flag], source, &self.vectors(), self.len())?;
         let statistics =
             Vectors { weights: self.base(&self.statistics), slots: [0; 2], copies: 0, matrices: 0 };
         let (source, len) = (other.base(&other.statistics), self.statistics.len());
-        self.ema.enqueue(stream, [m, flag], source, &statistics, len / ALIGN * ALIGN)?;
+        self.averages.follow(stream, [m, flag], source, &statistics, len / ALIGN * ALIGN)?;
         self.settle_statistics(stream, flag)
     }
 
@@ -310,7 +303,7 @@ impl Parameters {
     pub(super) fn settle_statistics(&self, stream: &Arc<CudaStream>, flag: Pointer) -> Result<()> {
         let both = [&self.statistics, &self.kept_statistics].map(|s| self.base(s));
         let len = self.statistics.len() / ALIGN * ALIGN;
-        self.settle.enqueue(stream, flag, both, len)
+        self.averages.settle(stream, flag, both, len)
     }
 
     /// Bytes an update reads and writes: weights and state both ways, gradients, copies.

@@ -24,36 +24,20 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// All of them, in a step's order.
-    pub(super) const ALL: [Part; 11] = [
-        Part::Batch,
-        Part::Forward,
-        Part::NormForward,
-        Part::NormBackward,
-        Part::InputGradient,
-        Part::WeightGradient,
-        Part::Rest,
-        Part::Loss,
-        Part::Memory,
-        Part::Communication,
-        Part::Optimiser,
+    /// All of them, in a step's order, and what they are called.
+    pub(super) const ALL: [(Part, &str); 11] = [
+        (Part::Batch, "batch made"),
+        (Part::Forward, "convolutions"),
+        (Part::NormForward, "norm, add, ReLU forwards"),
+        (Part::NormBackward, "norm, add, ReLU backwards"),
+        (Part::InputGradient, "input gradients"),
+        (Part::WeightGradient, "weight gradients"),
+        (Part::Rest, "pooling and the like"),
+        (Part::Loss, "loss"),
+        (Part::Memory, "memory"),
+        (Part::Communication, "sums over processes"),
+        (Part::Optimiser, "optimiser"),
     ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Part::Batch => "batch made",
-            Part::Forward => "convolutions",
-            Part::NormForward => "norm, add, ReLU forwards",
-            Part::NormBackward => "norm, add, ReLU backwards",
-            Part::InputGradient => "input gradients",
-            Part::WeightGradient => "weight gradients",
-            Part::Rest => "pooling and the like",
-            Part::Loss => "loss",
-            Part::Memory => "memory",
-            Part::Communication => "sums over processes",
-            Part::Optimiser => "optimiser",
-        }
-    }
 }
 
 /// Multiplications and additions, and bytes read and written at least.

@@ -9,12 +9,10 @@ mod scan;
 mod shard;
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
-use super::launch::{Pointer, side_by_side};
-use super::{Cuda, failed};
+use super::launch::{Pointer, launch, warps};
 use crate::{Error, Result};
 
 pub(super) use contrastive::{Contrastive, Shape as ViewShape};
@@ -30,6 +28,21 @@ pub(super) struct CudaPositives {
     pub(super) members: CudaSlice<u32>,
     /// Whether every positive counts as much.
     pub(super) each: bool,
+}
+
+/// How tiles of keys are cut into ranges that blocks share; it depends on sizes and the GPU alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ranges {
+    tiles_each: usize,
+    count: usize,
+}
+
+impl Ranges {
+    /// As many as are wanted at most, and none of them empty.
+    fn new(tiles: usize, wanted: usize) -> Self {
+        let tiles_each = tiles.div_ceil(wanted.max(1)).max(1);
+        Ranges { tiles_each, count: tiles.div_ceil(tiles_each) }
+    }
 }
 
 /// Rows to blend, all on the device, one after the other: an index named twice is blended twice.
@@ -52,40 +65,20 @@ pub(super) struct Blend {
     pub(super) here: Range<usize>,
 }
 
-/// The kernel that [`enqueue_blend`] starts.
-pub(super) fn blend_kernel(cuda: &Cuda) -> Result<CudaFunction> {
-    cuda.function("similarity", "blend_rows")
-}
-
 /// Asks for rows to be blended, and waits for nothing.
 pub(super) fn enqueue_blend(
-    stream: &Arc<CudaStream>,
+    stream: &CudaStream,
     kernel: &CudaFunction,
     blend: &Blend,
 ) -> Result<()> {
     if blend.count == 0 {
         return Ok(());
     }
-    let (dim, count) = (blend.dim as i32, blend.count as i32);
-    let (first, rows) = (blend.here.start as u32, blend.here.len() as u32);
-    let mut launch = stream.launch_builder(kernel);
-    launch.arg(&blend.keys).arg(&blend.queries);
-    launch.arg(&dim).arg(&count).arg(&blend.rate);
-    launch.arg(&blend.indices).arg(&blend.flag);
-    launch.arg(&first).arg(&rows);
-    // A warp a row.
-    let shape = shape([side_by_side(blend.count.div_ceil(8))?, 1, 1], 256, 0);
-    // SAFETY: the arguments are those of the kernel; rows that are not here are not touched.
-    let launched = unsafe { launch.launch(shape) };
-    launched.map(drop).map_err(|e| failed("blending rows", e))
-}
-
-fn shape(grid: [u32; 3], threads: u32, shared_bytes: usize) -> LaunchConfig {
-    LaunchConfig {
-        grid_dim: grid.into(),
-        block_dim: (threads, 1, 1),
-        shared_mem_bytes: shared_bytes as u32,
-    }
+    let sizes = [blend.dim, blend.count].map(|n| n as i32);
+    let here = [blend.here.start, blend.here.len()].map(|n| n as u32);
+    let arguments =
+        ([blend.keys, blend.queries], sizes, blend.rate, [blend.indices, blend.flag], here);
+    launch(stream, kernel, warps(blend.count)?, "blending rows", arguments)
 }
 
 /// How many rows of length `dim` a matrix of `len` values has, no more than kernels, which count in
@@ -98,4 +91,22 @@ pub(super) fn rows(what: &str, len: usize, dim: usize) -> Result<usize> {
         )));
     }
     Ok(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_cover_every_tile_once() {
+        for tiles in [1, 2, 17, 782, 1563, 20_019, 156_250] {
+            for wanted in [0, 1, 2, 16, 132, 264, 1024] {
+                let ranges = Ranges::new(tiles, wanted);
+                assert!(ranges.count * ranges.tiles_each >= tiles, "{tiles}: {ranges:?}");
+                assert!((ranges.count - 1) * ranges.tiles_each < tiles, "{tiles}: {ranges:?}");
+                assert!((1..=wanted.max(1)).contains(&ranges.count), "{tiles}: {ranges:?}");
+            }
+        }
+        assert_eq!(Ranges::new(0, 7).count, 0);
+    }
 }

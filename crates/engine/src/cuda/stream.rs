@@ -16,15 +16,16 @@ use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig};
 
 use super::bound_stream::{BoundStream, CudaGraph};
-use super::launch::Pointer;
-use super::losses::{Losses, StepLoss};
+use super::launch::{Arguments, BLOCK, Pointer, blocks, counts, kernels, launch};
 use super::nccl::{Kind, Nccl};
 use super::optimisers::StepInputs;
 use super::profile::{Cost, Part, most_bytes, most_flops};
-use super::similarity::{self, Contrastive, GatheredRows, Nearest, ShardSoftmax, SoftmaxKernels};
+use super::similarity::{
+    Contrastive, GatheredRows, Nearest, ShardShape, ShardSoftmax, SoftmaxKernels, ViewShape,
+};
 use super::together::{Together, after};
 use super::{Cuda, FIRST, LAST, failed, slice};
 use crate::buffer::of_another_device;
@@ -36,9 +37,6 @@ const CAPACITY: usize = 4096;
 
 /// How often a step that could not be recorded is tried again.
 const MOST_REFUSALS: usize = 3;
-
-/// Threads of the first kernel of a step.
-const THREADS: u32 = 256;
 
 pub(super) struct GpuStream {
     cuda: Cuda,
@@ -62,18 +60,19 @@ pub(super) struct GpuStream {
     recording: Vec<(u64, CudaGraph)>,
     counters: Counters,
     kernels: StepKernels,
-    softmax: Vec<SoftmaxKernels>,
-    contrastive: Vec<Contrastive>,
-    nearest: Vec<Nearest>,
+    /// One for each shape that was met: queries, keys, length of a row.
+    softmax: Vec<([usize; 3], SoftmaxKernels)>,
+    nearest: Vec<([usize; 3], Nearest)>,
+    contrastive: Vec<(ViewShape, Contrastive)>,
+    shards: Vec<(ShardShape, ShardSoftmax)>,
+    /// Rows, items, length of a row.
+    gathered: Vec<([usize; 3], GatheredRows)>,
     /// The step in the epoch and the number of the next step, as the device counts them.
     step: usize,
     number: u64,
     /// Steps whose losses nobody has read.
     asked: Vec<u64>,
     profiling: Option<Profiling>,
-    /// One for each shape that was met.
-    shards: Vec<ShardSoftmax>,
-    gathered: Vec<GatheredRows>,
     /// Whether the carrier has sums that were not waited for.
     carrying: bool,
     /// The last to go: graphs must have gone before.
@@ -117,21 +116,56 @@ struct Counters {
     flag: CudaSlice<u32>,
 }
 
-struct StepKernels {
-    begin: CudaFunction,
-    set: CudaFunction,
-    add: CudaFunction,
-    blend: CudaFunction,
-    losses: Losses,
-    quarters: CudaFunction,
-    tiles: CudaFunction,
-    uniform: CudaFunction,
+kernels! {
+    /// Those of a step beside the networks' (kernels/losses.cu has the maths of the losses).
+    StepKernels {
+        "steps": begin_step, set_step, add_values, uniform;
+        "similarity": blend_rows;
+        "quarters": quarters;
+        "tiles": tiles;
+        "losses": cross_entropy, accumulate_loss, loss_share, add_loss, cosine, mean_of_others,
+            mean_squared, tally, quantise, gather_rows, counting_losses, counting_gradient;
+    }
+}
+
+/// What a step's loss is added to, all on the device.
+#[derive(Clone, Copy)]
+struct StepLoss {
+    /// f64: the loss of the step so far; f32: the losses of the last steps.
+    sums: [Pointer; 2],
+    /// How many steps' losses there are.
+    capacity: u32,
+    /// Three u64: step in the epoch, epoch, number of all steps.
+    current: Pointer,
+    /// u32: 1 from the first loss on that is not finite.
+    flag: Pointer,
+}
+
+impl StepLoss {
+    fn arguments(self) -> impl Arguments {
+        (self.sums, self.capacity, self.current, self.flag)
+    }
+}
+
+impl StepKernels {
+    /// Adds weight · mean(losses) to the step's loss.
+    fn accumulate_loss(
+        &self,
+        stream: &CudaStream,
+        losses: Pointer,
+        count: usize,
+        weight: f32,
+        step: StepLoss,
+    ) -> Result<()> {
+        let arguments = (losses, counts([count])?, weight, step.arguments());
+        launch(stream, &self.accumulate_loss, blocks(1, BLOCK)?, "the loss of a step", arguments)
+    }
 }
 
 /// A step being timed part by part: the whole of it first.
 struct Profiling {
-    only: Option<Part>,
-    left: std::slice::Iter<'static, Part>,
+    only: Option<(Part, &'static str)>,
+    left: std::slice::Iter<'static, (Part, &'static str)>,
     whole: f64,
     costs: Vec<(Part, Cost)>,
     parts: Vec<PartTime>,
@@ -165,16 +199,7 @@ impl GpuStream {
                 ring: cuda.zeros(CAPACITY, "losses of steps")?,
                 flag: cuda.zeros(1, "a flag")?,
             },
-            kernels: StepKernels {
-                begin: cuda.function("steps", "begin_step")?,
-                set: cuda.function("steps", "set_step")?,
-                add: cuda.function("steps", "add_values")?,
-                blend: similarity::blend_kernel(cuda)?,
-                losses: Losses::load(cuda)?,
-                quarters: cuda.function("quarters", "quarters")?,
-                tiles: cuda.function("tiles", "tiles")?,
-                uniform: cuda.function("steps", "uniform")?,
-            },
+            kernels: StepKernels::load(cuda)?,
             softmax: vec![],
             contrastive: vec![],
             nearest: vec![],
@@ -230,10 +255,7 @@ impl GpuStream {
         let together = self.together.as_ref()?;
         Some(Carrier {
             nccl: together.nccl.clone(),
-            stream: match self.inside {
-                true => together.carrier.clone(),
-                false => self.stream.inner.clone(),
-            },
+            stream: if self.inside { together.carrier.clone() } else { self.stream.inner.clone() },
         })
     }
 
@@ -252,7 +274,7 @@ impl GpuStream {
 
     /// The part of a step that alone is to run, if one is.
     pub(super) fn only(&self) -> Option<Part> {
-        self.profiling.as_ref().and_then(|p| p.only)
+        self.profiling.as_ref().and_then(|p| p.only).map(|(part, _)| part)
     }
 
     /// Where dropout reads the step's number.
@@ -328,16 +350,11 @@ impl GpuStream {
             let (cuda, c) = (&s.cuda, &s.counters);
             let [next, current] = [&c.next, &c.current].map(|v| cuda.pointer(v));
             let (scalars, loss) = (cuda.pointer(&c.scalars), cuda.pointer(&c.loss));
-            let (ring, capacity) = (cuda.pointer(&c.ring), CAPACITY as u32);
-            let (batch, steps, count) = (batch as u32, c.steps as u32, c.count as u32);
-            let mut launch = s.stream.inner.launch_builder(&s.kernels.begin);
-            launch.arg(&next).arg(&current).arg(&order).arg(&batch);
-            launch.arg(&to).arg(&schedules).arg(&steps).arg(&count);
-            launch.arg(&scalars).arg(&loss).arg(&ring).arg(&capacity);
-            // SAFETY: the arguments are those of the kernel; the memory is the stream's and the
-            // batches' own.
-            let launched = unsafe { launch.launch(one_block()) };
-            launched.map(drop).map_err(|e| failed("beginning a step", e))
+            let ring = cuda.pointer(&c.ring);
+            let [batch, steps, count] = counts([batch, c.steps, c.count])?;
+            let of_batch = ([next, current, order], batch, [to, schedules], [steps, count]);
+            let arguments = (of_batch, [scalars, loss, ring], CAPACITY as u32);
+            s.enqueue(|k| &k.begin_step, blocks(1, BLOCK)?, "beginning a step", arguments)
         })
     }
 
@@ -376,21 +393,32 @@ impl GpuStream {
         self.part(Part::Loss, Cost::default(), signature, |s| {
             let (cuda, c) = (&s.cuda, &s.counters);
             let step = StepLoss {
-                sum: cuda.pointer(&c.loss),
-                ring: cuda.pointer(&c.ring),
-                capacity: CAPACITY,
+                sums: [cuda.pointer(&c.loss), cuda.pointer(&c.ring)],
+                capacity: CAPACITY as u32,
                 current: s.current(),
                 flag: s.flag(),
             };
-            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
             let Some(together) = &s.together else {
-                return losses.accumulate_loss(stream, at, count, weight, &step);
+                return s.kernels.accumulate_loss(&s.stream.inner, at, count, weight, step);
             };
-            let share = together.share(cuda);
-            losses.loss_share(stream, at, count, weight, share)?;
-            together.nccl.all_reduce(stream, share, 1, Kind::F64)?;
-            losses.add_loss(stream, share, &step)
+            // All processes' shares, one f64, are added to the step's loss.
+            let (share, doing) = (together.share(cuda), "the loss of a step");
+            let of_rows = (at, counts([count])?, weight, share);
+            s.enqueue(|k| &k.loss_share, blocks(1, BLOCK)?, doing, of_rows)?;
+            together.nccl.all_reduce(&s.stream.inner, share, 1, Kind::F64)?;
+            s.enqueue(|k| &k.add_loss, blocks(1, BLOCK)?, doing, (share, step.arguments()))
         })
+    }
+
+    /// Gives the stream a kernel.
+    fn enqueue(
+        &self,
+        kernel: impl FnOnce(&StepKernels) -> &CudaFunction,
+        shape: LaunchConfig,
+        doing: &str,
+        arguments: impl Arguments,
+    ) -> Result<()> {
+        launch(&self.stream.inner, kernel(&self.kernels), shape, doing, arguments)
     }
 
     /// Begins to record on a stream of its own, which keeps what other threads do meanwhile out of
@@ -415,6 +443,25 @@ impl GpuStream {
         let recording = recorder.end_capture();
         worked.and(joined)?;
         recording
+    }
+
+    /// Launches the next graph of a step that is known, where the calls up to its end were the
+    /// same; whether they were.
+    fn launch_known(&mut self) -> Result<bool> {
+        let Known::Recorded(parts) = &mut self.known else {
+            unreachable!("only what is recorded is replayed");
+        };
+        match parts.get_mut(self.launched) {
+            Some((signature, part)) if *signature == self.signature => {
+                part.launch(&self.cuda)?;
+                Ok(true)
+            }
+            _ if self.launched == 0 => Ok(false),
+            _ => Err(Error::Plan(
+                "a step with host calls made other calls than before after the first of them"
+                    .into(),
+            )),
+        }
     }
 
     fn asked_for(&mut self) -> Stepped {
@@ -505,21 +552,11 @@ impl StreamBackend for GpuStream {
             },
             Mode::Replaying => {
                 worked?;
-                let launched = self.launched;
-                let Known::Recorded(parts) = &mut self.known else {
-                    unreachable!("only what is recorded is replayed");
-                };
-                match parts.get_mut(launched) {
-                    Some((signature, last)) if *signature == self.signature => {
-                        last.launch(&self.cuda)?;
-                        Ok(self.asked_for())
-                    }
-                    _ if launched == 0 => {
-                        self.known = Known::Nothing;
-                        Ok(Stepped::Again)
-                    }
-                    _ => Err(other_calls()),
+                if self.launch_known()? {
+                    return Ok(self.asked_for());
                 }
+                self.known = Known::Nothing;
+                Ok(Stepped::Again)
             }
             Mode::Differing => {
                 self.known = Known::Nothing;
@@ -544,19 +581,9 @@ impl StreamBackend for GpuStream {
                 self.begin_recording()
             }
             Mode::Replaying => {
-                let launched = self.launched;
-                let Known::Recorded(parts) = &mut self.known else {
-                    unreachable!("only what is recorded is replayed");
-                };
-                match parts.get_mut(launched) {
-                    Some((signature, part)) if *signature == self.signature => {
-                        part.launch(&self.cuda)?;
-                    }
-                    _ if launched == 0 => {
-                        self.mode = Mode::Differing;
-                        return Ok(());
-                    }
-                    _ => return Err(other_calls()),
+                if !self.launch_known()? {
+                    self.mode = Mode::Differing;
+                    return Ok(());
                 }
                 self.launched += 1;
                 self.cuda.synchronise()?;
@@ -589,13 +616,9 @@ impl StreamBackend for GpuStream {
         let (cuda, c) = (&self.cuda, &self.counters);
         let (current, scalars) = (cuda.pointer(&c.current), cuda.pointer(&c.scalars));
         let loss = cuda.pointer(&c.loss);
-        let mut launch = self.direct.inner.launch_builder(&self.kernels.set);
-        launch.arg(&number).arg(&rate).arg(&current);
-        launch.arg(&scalars).arg(&loss);
-        let one = LaunchConfig { block_dim: (1, 1, 1), ..one_block() };
-        // SAFETY: the arguments are those of the kernel; the memory is the stream's own.
-        let launched = unsafe { launch.launch(one) };
-        launched.map(drop).map_err(|e| failed("setting the step", e))
+        let arguments = (number, rate, current, scalars, loss);
+        let kernel = &self.kernels.set_step;
+        launch(&self.direct.inner, kernel, blocks(1, 1)?, "setting the step", arguments)
     }
 
     fn begin_part(&mut self) -> Result<bool> {
@@ -628,7 +651,7 @@ impl StreamBackend for GpuStream {
         let Some(profiling) = &mut self.profiling else {
             return Ok(());
         };
-        let Some(part) = profiling.only else {
+        let Some((part, name)) = profiling.only else {
             profiling.whole = f64::from(recorded?.time(&self.cuda)?);
             return Ok(());
         };
@@ -641,7 +664,7 @@ impl StreamBackend for GpuStream {
             own.map(|(_, cost)| of(cost)).sum()
         };
         profiling.parts.push(PartTime {
-            name: part.name(),
+            name,
             milliseconds: f64::from(recording.time(&self.cuda)?),
             flops: sum(|c| c.flops),
             bytes: sum(|c| c.bytes),
@@ -668,12 +691,5 @@ pub(super) struct Carrier {
     pub(super) stream: Arc<CudaStream>,
 }
 
-fn one_block() -> LaunchConfig {
-    LaunchConfig { grid_dim: (1, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 }
-}
-
-fn other_calls() -> Error {
-    Error::Plan(
-        "a step with host calls made other calls than before after the first of them".into(),
-    )
-}
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,10 @@
 //! Tiles cut out of pictures on the GPU (kernels/tiles.cu).
 
-use std::sync::Arc;
+use cudarc::driver::{CudaFunction, CudaStream};
 
-use cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg};
-
-use super::failed;
-use super::launch::{Pointer, side_by_side};
+use super::launch::{BLOCK, Pointer, argument, blocks, launch};
 use crate::Result;
 use crate::stream::Tiles;
-
-/// Threads of a block; channels of a picture at most.
-pub(super) const THREADS: u32 = 256;
 
 /// What the kernel is told, in its own order.
 #[repr(C)]
@@ -27,14 +21,12 @@ struct TilesWords {
     seed_high: u32,
     first: u32,
 }
-
-// SAFETY: plain words, laid out as the kernel's struct has them.
-unsafe impl DeviceRepr for TilesWords {}
+argument!(TilesWords);
 
 /// Cuts `pictures` pictures, the first of which is number `first` of the batch; `step` is a place
 /// that holds the step.
 pub(super) fn enqueue_tiles(
-    stream: &Arc<CudaStream>,
+    stream: &CudaStream,
     kernel: &CudaFunction,
     of: &Tiles,
     [first, pictures]: [usize; 2],
@@ -52,16 +44,6 @@ pub(super) fn enqueue_tiles(
         seed_high: (of.seed >> 32) as u32,
         first: first as u32,
     };
-    let grid = LaunchConfig {
-        grid_dim: (side_by_side(pictures * of.tiles)?, 1, 1),
-        block_dim: (THREADS, 1, 1),
-        shared_mem_bytes: 0,
-    };
-    let mut launch = stream.launch_builder(kernel);
-    launch.arg(&pixels).arg(&places).arg(&words).arg(&step);
-    launch.arg(&labels).arg(&to);
-    // SAFETY: the arguments are those of the kernel; places are within the pictures by their
-    // promise, and pointers cover what the caller has checked.
-    let launched = unsafe { launch.launch(grid) };
-    launched.map(drop).map_err(|e| failed("cutting tiles", e))
+    let shape = blocks(pictures * of.tiles, BLOCK)?;
+    launch(stream, kernel, shape, "cutting tiles", (pixels, places, words, step, labels, to))
 }

@@ -3,15 +3,12 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
-use super::launch::{Pointer, side_by_side};
+use super::launch::{Pointer, launch, ones};
 use super::nccl::{Kind, Nccl};
 use super::{Cuda, FIRST, failed};
 use crate::{Communicator, Result};
-
-/// Threads of a block.
-const THREADS: u32 = 256;
 
 /// The other processes, and the ways to them.
 pub(super) struct Together {
@@ -49,18 +46,8 @@ impl Together {
         if self.nccl.ranks() == 1 {
             return Ok(());
         }
-        let (count, factor) = (len as u64, 1.0 / self.nccl.ranks() as f32);
-        let mut launch = stream.launch_builder(&self.scale);
-        launch.arg(&count).arg(&factor).arg(&values);
-        let grid = LaunchConfig {
-            grid_dim: (side_by_side(len.div_ceil(THREADS as usize))?, 1, 1),
-            block_dim: (THREADS, 1, 1),
-            shared_mem_bytes: 0,
-        };
-        // SAFETY: the arguments are those of the kernel; the pointer covers the values, as the
-        // caller promises.
-        let launched = unsafe { launch.launch(grid) };
-        launched.map(drop).map_err(|e| failed("the mean over processes", e))
+        let arguments = (len as u64, 1.0 / self.nccl.ranks() as f32, values);
+        launch(stream, &self.scale, ones(len)?, "the mean over processes", arguments)
     }
 }
 

@@ -48,10 +48,7 @@ pub fn mean_of_others(
     for (j, target) in targets.chunks_exact_mut(dim).enumerate() {
         for u in (0..views).filter(|u| *u != j / batch) {
             let row = &rows[(u * batch + j % batch) * dim..][..dim];
-            let length = match normalise {
-                true => dot(row, row).sqrt().max(1e-12),
-                false => 1.0,
-            };
+            let length = if normalise { dot(row, row).sqrt().max(1e-12) } else { 1.0 };
             for (t, v) in target.iter_mut().zip(row) {
                 *t += v / length / (views - 1) as f64;
             }

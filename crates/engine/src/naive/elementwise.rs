@@ -32,10 +32,7 @@ pub fn dropout_mask(key: DropoutKey, step: u64, p: f32, len: usize) -> Vec<f64> 
     let factor = |e: usize| {
         let draws = Draws::new(key.seed, Stream::Dropout, epoch, (e / 4) as u64);
         let words = draws.block(((key.pass << 16) + key.layer) as u32);
-        match unit(words[e % 4]) < p {
-            true => 0.0,
-            false => 1.0 / (1.0 - f64::from(p)),
-        }
+        if unit(words[e % 4]) < p { 0.0 } else { 1.0 / (1.0 - f64::from(p)) }
     };
     (0..len).map(factor).collect()
 }

@@ -34,12 +34,7 @@ pub fn quarters(pixels: &[f64], size: usize, channels: usize) -> Vec<f64> {
                     }
                 });
             }
-            for (y, x, c) in places(size, channels) {
-                let ((top, bottom, fy), (left, right, fx)) = (between(y, size), between(x, size));
-                let at = |y: usize, x: usize| small[(y * half + x) * channels + c];
-                let across = |y| at(y, left) * (1.0 - fx) + at(y, right) * fx;
-                to.push(across(top) * (1.0 - fy) + across(bottom) * fy);
-            }
+            to.extend(enlarged(&small, half, size, channels));
         }
     }
     to
@@ -51,11 +46,22 @@ fn places(size: usize, channels: usize) -> impl Iterator<Item = (usize, usize, u
         .map(move |i| (i / channels / size, i / channels % size, i % channels))
 }
 
-/// Between which two of the half's pixels a pixel lies, and the share of the second.
-fn between(at: usize, size: usize) -> (usize, usize, f64) {
-    let half = size / 2;
-    let place = (at as f64 + 0.5) * half as f64 / size as f64 - 0.5;
-    let place = place.clamp(0.0, (half - 1) as f64);
+/// A square picture of `side`×`side` pixels, enlarged to `size`×`size`.
+pub(super) fn enlarged(picture: &[f64], side: usize, size: usize, channels: usize) -> Vec<f64> {
+    let enlarged = |(y, x, c)| {
+        let [(top, bottom, fy), (left, right, fx)] = [y, x].map(|at| between(at, side, size));
+        let at = |y: usize, x: usize| picture[(y * side + x) * channels + c];
+        let across = |y| at(y, left) * (1.0 - fx) + at(y, right) * fx;
+        across(top) * (1.0 - fy) + across(bottom) * fy
+    };
+    places(size, channels).map(enlarged).collect()
+}
+
+/// Between which two of a picture's pixels a pixel of the enlarged one lies, and the share of the
+/// second.
+fn between(at: usize, side: usize, size: usize) -> (usize, usize, f64) {
+    let place = (at as f64 + 0.5) * side as f64 / size as f64 - 0.5;
+    let place = place.clamp(0.0, (side - 1) as f64);
     let low = place.floor() as usize;
-    (low, (low + 1).min(half - 1), place - low as f64)
+    (low, (low + 1).min(side - 1), place - low as f64)
 }

@@ -6,13 +6,15 @@
 //! (bilinear):
 //!
 //! ```text
-//! place   row, column = places[class · tiles + t] divided by and modulo (room + 1), each plus a draw of 0 … jitter;
-//!         room = size − side − jitter
+//! place   row, column = places[class · tiles + t] divided by and modulo (room + 1), each plus a
+//!         draw of 0 … jitter;  room = size − side − jitter
 //! v       = (v − mean) / √(variance + 1e-5)
 //! to(y)   = v at (y + ½) · side / size − ½, between 0 and side − 1
 //! ```
 
 use anchorhood_random::{Draws, Stream};
+
+use super::quarters::enlarged;
 
 /// How tiles are cut.
 #[derive(Clone, Copy, Debug)]
@@ -74,19 +76,5 @@ fn tile(cut: &Cut, picture: &[f64], top: usize, left: usize) -> Vec<f64> {
             }
         }
     }
-    let between = |o: usize| {
-        let at = (o as f64 + 0.5) * side as f64 / size as f64 - 0.5;
-        let at = at.clamp(0.0, (side - 1) as f64);
-        let low = at.floor() as usize;
-        (low, (low + 1).min(side - 1), at - at.floor())
-    };
-    let mut to = vec![0.0; size * size * channels];
-    for (i, v) in to.iter_mut().enumerate() {
-        let (y, x, c) = (i / channels / size, i / channels % size, i % channels);
-        let ((y0, y1, fy), (x0, x1, fx)) = (between(y), between(x));
-        let at = |y: usize, x: usize| values[(y * side + x) * channels + c];
-        let across = |y| at(y, x0) * (1.0 - fx) + at(y, x1) * fx;
-        *v = across(y0) * (1.0 - fy) + across(y1) * fy;
-    }
-    to
+    enlarged(&values, side, size, channels)
 }

@@ -304,7 +304,8 @@ impl Stream {
         if size < 2 || one == 0 || !pixels.len().is_multiple_of(one) {
             let there = pixels.len();
             return Err(Error::Plan(format!(
-                "{there} values are not pictures of {size}×{size}×{channels}, two pixels a side or more"
+                "{there} values are not pictures of {size}×{size}×{channels}, two pixels a side \
+                 or more"
             )));
         }
         Error::check_length("wholes and quarters", 5 * pixels.len(), to.len())?;
@@ -320,7 +321,8 @@ impl Stream {
         if pictures < 2 || !(of.margin > 0.0 && of.margin.is_finite()) {
             let margin = of.margin;
             return Err(Error::Plan(format!(
-                "counting {pictures} pictures, of which there must be two, with a margin of {margin}"
+                "counting {pictures} pictures, of which there must be two, with a margin of \
+                 {margin}"
             )));
         }
         Error::check_length("distances", 2 * pictures, distances.len())?;
@@ -554,15 +556,15 @@ impl Views<'_> {
 
 /// Which of some things that are made for a shape each is for the shape at hand; made when it is
 /// met for the first time.
-pub(crate) fn made_for_shape<T>(
-    made: &mut Vec<T>,
-    fits: impl Fn(&T) -> bool,
+pub(crate) fn made_for_shape<S: PartialEq, T>(
+    made: &mut Vec<(S, T)>,
+    shape: S,
     make: impl FnOnce() -> Result<T>,
 ) -> Result<usize> {
-    match made.iter().position(fits) {
+    match made.iter().position(|(of, _)| *of == shape) {
         Some(place) => Ok(place),
         None => {
-            made.push(make()?);
+            made.push((shape, make()?));
             Ok(made.len() - 1)
         }
     }

@@ -218,10 +218,7 @@ impl LossCase {
     pub fn assert_like(&self, what: &str, got: &[Vec<f32>; 2], expected: &[Vec<f64>; 2]) {
         assert_close(&format!("losses, {what}"), &got[0], &expected[0], self.tolerance);
         // A first row without length has a gradient that dwarfs all others.
-        let first = match self.x[..self.dim].iter().all(|v| *v == 0.0) {
-            true => self.dim,
-            false => 0,
-        };
+        let first = if self.x[..self.dim].iter().all(|v| *v == 0.0) { self.dim } else { 0 };
         let (got, expected) = (got[1].split_at(first), expected[1].split_at(first));
         for (got, expected) in [(got.0, expected.0), (got.1, expected.1)] {
             assert_gradient(&format!("gradient, {what}"), got, expected, self.tolerance);
@@ -324,10 +321,7 @@ pub fn positives_on(device: &Device, all: &Positives, keys: usize) -> DevicePosi
 fn positives_of(all: &Positives, items: impl Iterator<Item = u32>) -> Positives {
     let mut own = Positives::default();
     items.for_each(|i| own.push(all.of(i as usize).iter().copied()));
-    match all.count_each() {
-        true => own.counting_each(),
-        false => own,
-    }
+    if all.count_each() { own.counting_each() } else { own }
 }
 
 /// So many items that are their own positives.

@@ -100,10 +100,7 @@ pub fn narrow(values: &[f64]) -> Vec<f32> {
 /// compared is the work and not the rounding of what it is given.
 pub fn representable(values: Vec<f32>, tolerance: f64) -> Vec<f32> {
     let cut = |v: f32| f32::from_bits(v.to_bits() & 0xffff_0000);
-    match tolerance < COARSE {
-        true => values,
-        false => values.into_iter().map(cut).collect(),
-    }
+    if tolerance < COARSE { values } else { values.into_iter().map(cut).collect() }
 }
 
 /// Values for every parameter, none of them at a special point: batch norm's scales and variances
@@ -164,9 +161,6 @@ pub fn whole_error(got: &[f32], expected: &[f64]) -> f64 {
 #[track_caller]
 pub fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance: f64) {
     assert_eq!(got.len(), expected.len(), "{what}: lengths differ");
-    let error = match tolerance < COARSE {
-        true => error(got, expected),
-        false => whole_error(got, expected),
-    };
+    let error = if tolerance < COARSE { error(got, expected) } else { whole_error(got, expected) };
     assert!(error <= tolerance, "{what}: error {error:.2e} is above {tolerance:.0e}");
 }

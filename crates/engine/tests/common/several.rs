@@ -46,10 +46,7 @@ fn positives(keys: usize, each: bool) -> Positives {
     let mut positives = Positives::default();
     (0..keys as u32)
         .for_each(|i| positives.push([i, (i + 5) % keys as u32, (3 * i) % keys as u32]));
-    match each {
-        true => positives.counting_each(),
-        false => positives,
-    }
+    if each { positives.counting_each() } else { positives }
 }
 
 /// Rows of all ranks, view after view again.

@@ -419,23 +419,19 @@ pub(super) mod golden {
         mean_squared: Vec<Case>,
     }
 
-    #[derive(serde::Deserialize)]
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
     struct Case {
         dim: usize,
         x: Vec<f64>,
         weight: f32,
         losses: Vec<f64>,
         gradient: Vec<f64>,
-        #[serde(default)]
         other: Vec<f64>,
-        #[serde(default)]
         labels: Vec<u32>,
-        #[serde(default)]
         indices: Vec<u32>,
         views: Option<usize>,
-        #[serde(default)]
         temperature: f64,
-        #[serde(default)]
         margin: f64,
     }
 

@@ -24,10 +24,7 @@ fn groups(parameter: &Parameter) -> ParameterGroup {
             name if name.starts_with("layer2.") => (0..2).into(),
             _ => FrozenSteps::NONE,
         },
-        rate_factor: match parameter.name.starts_with("fc") {
-            true => 0.5,
-            false => 1.0,
-        },
+        rate_factor: if parameter.name.starts_with("fc") { 0.5 } else { 1.0 },
         ..group
     }
 }

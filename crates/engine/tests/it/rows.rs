@@ -32,26 +32,19 @@ struct Golden {
     quantise: Vec<Case<u32>>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
 struct Case<T = f64> {
     x: Vec<f64>,
     #[serde(alias = "targets")]
     to: Vec<T>,
-    #[serde(default)]
     dim: usize,
-    #[serde(default)]
     views: usize,
-    #[serde(default)]
     normalise: bool,
-    #[serde(default)]
     size: usize,
-    #[serde(default)]
     channels: usize,
-    #[serde(default)]
     side: usize,
-    #[serde(default)]
     places: Vec<u32>,
-    #[serde(default)]
     codebook: Vec<f64>,
 }
 

@@ -35,10 +35,7 @@ fn positives(keys: usize, each: bool) -> Positives {
         let other = (7 * i + 3) % keys as u32;
         positives.push([i, if i % 2 == 0 { other } else { i }]);
     }
-    match each {
-        true => positives.counting_each(),
-        false => positives,
-    }
+    if each { positives.counting_each() } else { positives }
 }
 
 fn softmax((keys, drawn, each): Case, step: u64) -> Softmax {

@@ -125,7 +125,8 @@ fn listen(shared: &Shared, other: usize, mut line: TcpStream) {
                 if shared.rank <= 1 {
                     let _ = writeln!(
                         io::stderr(),
-                        "error: rank {other} is gone without a word, killed or with its machine; all processes stop"
+                        "error: rank {other} is gone without a word, killed or with its machine; all \
+                         processes stop"
                     );
                 }
                 shared.abort(1);

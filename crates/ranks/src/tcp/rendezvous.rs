@@ -266,7 +266,8 @@ fn reach(
             None if Instant::now() >= until => {
                 return Err(RanksError::Meeting {
                     why: format!(
-                        "rank 0 did not answer at {place} (MASTER_ADDR, MASTER_PORT) within {} seconds",
+                        "rank 0 did not answer at {place} (MASTER_ADDR, MASTER_PORT) within {} \
+                         seconds",
                         patience.as_secs()
                     ),
                 });

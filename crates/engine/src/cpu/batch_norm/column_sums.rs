@@ -10,20 +10,15 @@ use pulp::{Arch, Simd, WithSimd};
 /// read nearly in order.
 const VALUES: usize = 256;
 
-/// What a row adds to its channels' N sums, where channels have this mean.
+/// What a row adds to its channels' N sums.
 trait Addend<const N: usize>: Copy {
-    fn add<S: Simd, const TAIL: bool>(
-        self,
-        s: S,
-        strip: Strip,
-        mean: S::f32s,
-        sums: &mut [S::f32s; N],
-    );
+    fn add<S: Simd, const TAIL: bool>(self, s: S, strip: Strip<S>, sums: &mut [S::f32s; N]);
 }
 
-/// A vector of channels in one row.
+/// A vector of channels in one row, which have this mean.
 #[derive(Clone, Copy)]
-struct Strip {
+struct Strip<S: Simd> {
+    mean: S::f32s,
     /// Where its first channel is in arrays of rows.
     at: usize,
     /// Channels, where there are fewer than lanes.
@@ -59,13 +54,7 @@ pub(super) fn sum(arch: Arch, rows: &[f32], sums: &mut [f32]) {
     struct Sum<'a>(&'a [f32]);
     impl Addend<1> for Sum<'_> {
         #[inline(always)]
-        fn add<S: Simd, const TAIL: bool>(
-            self,
-            s: S,
-            strip: Strip,
-            _: S::f32s,
-            sums: &mut [S::f32s; 1],
-        ) {
+        fn add<S: Simd, const TAIL: bool>(self, s: S, strip: Strip<S>, sums: &mut [S::f32s; 1]) {
             let x = load::<S, TAIL>(s, self.0, strip.at, strip.used);
             sums[0] = s.add_f32s(sums[0], x);
         }
@@ -80,15 +69,9 @@ pub(super) fn squared_deviations(arch: Arch, rows: &[f32], mean: &[f32], sums: &
     struct Squares<'a>(&'a [f32]);
     impl Addend<1> for Squares<'_> {
         #[inline(always)]
-        fn add<S: Simd, const TAIL: bool>(
-            self,
-            s: S,
-            strip: Strip,
-            mean: S::f32s,
-            sums: &mut [S::f32s; 1],
-        ) {
+        fn add<S: Simd, const TAIL: bool>(self, s: S, strip: Strip<S>, sums: &mut [S::f32s; 1]) {
             let x = load::<S, TAIL>(s, self.0, strip.at, strip.used);
-            let off = s.sub_f32s(x, mean);
+            let off = s.sub_f32s(x, strip.mean);
             sums[0] = s.add_f32s(sums[0], s.mul_f32s(off, off));
         }
     }
@@ -114,13 +97,7 @@ pub(super) fn gradient(
     }
     impl<const RELU: bool> Addend<2> for Gradient<'_, RELU> {
         #[inline(always)]
-        fn add<S: Simd, const TAIL: bool>(
-            self,
-            s: S,
-            strip: Strip,
-            mean: S::f32s,
-            sums: &mut [S::f32s; 2],
-        ) {
+        fn add<S: Simd, const TAIL: bool>(self, s: S, strip: Strip<S>, sums: &mut [S::f32s; 2]) {
             let row = |values: &[f32]| load::<S, TAIL>(s, values, strip.at, strip.used);
             let mut dz = row(self.dy);
             if RELU {
@@ -128,7 +105,7 @@ pub(super) fn gradient(
                 let positive = s.less_than_f32s(zero, row(self.y));
                 dz = s.select_f32s(positive, dz, zero);
             }
-            let off = s.sub_f32s(row(self.c), mean);
+            let off = s.sub_f32s(row(self.c), strip.mean);
             sums[0] = s.add_f32s(sums[0], dz);
             sums[1] = s.add_f32s(sums[1], s.mul_f32s(dz, off));
         }
@@ -137,13 +114,11 @@ pub(super) fn gradient(
     let sums = [sum, product];
     match y {
         Some(y) => {
-            let y = &y[..len];
-            let addend = Gradient::<true> { dy, c, y };
+            let addend = Gradient::<true> { dy, c, y: &y[..len] };
             arch.dispatch(Call::new(addend, mean, len, sums));
         }
         None => {
-            let y = dy;
-            let addend = Gradient::<false> { dy, c, y };
+            let addend = Gradient::<false> { dy, c, y: dy };
             arch.dispatch(Call::new(addend, mean, len, sums));
         }
     }
@@ -188,8 +163,8 @@ impl<'a, A: Addend<N>, const N: usize> Call<'a, A, N> {
         for row in (from..to).step_by(channels) {
             for (v, sums) in sums.iter_mut().enumerate() {
                 let at = row + channel + v * S::F32_LANES;
-                let strip = Strip { at, used };
-                self.addend.add::<S, TAIL>(s, strip, mean[v], sums);
+                let strip = Strip { mean: mean[v], at, used };
+                self.addend.add::<S, TAIL>(s, strip, sums);
             }
         }
         for (v, sums) in sums.iter().enumerate() {

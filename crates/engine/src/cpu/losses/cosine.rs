@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! losses[r]      = −cos(p, z) = −p·z / (P·Z),   P = max(‖p‖, 1e-8),  Z = max(‖z‖, 1e-8)
-//! gradient[r]    = weight / R · (cos(p, z) / P² · p − z / (P·Z)),   the first part only where ‖p‖ > 1e-8
+//! gradient[r]    = weight / R · (cos(p, z) / P² · p − z / (P·Z)),
+//!                  the first part only where ‖p‖ > 1e-8
 //! targets (v, i) = the mean over u ≠ v of row (u, i), each divided by its length first if asked
 //! ```
 //!

@@ -38,10 +38,7 @@ impl State {
 
     /// Processes whose rows a batch norm looks at.
     fn norm_ranks(&self) -> usize {
-        match self.sync_norm {
-            true => self.communicator.ranks(),
-            false => 1,
-        }
+        if self.sync_norm { self.communicator.ranks() } else { 1 }
     }
 
     /// Merges the tasks' statistics, saves them for the backward pass and moves the running ones.
@@ -147,10 +144,7 @@ impl State {
             all.extend_from_slice(dbeta);
             self.communicator.sum(&mut all)?;
         }
-        let (dgamma, dbeta) = match synced {
-            true => all.split_at(channels),
-            false => (&*dgamma, &*dbeta),
-        };
+        let (dgamma, dbeta) = if synced { all.split_at(channels) } else { (&*dgamma, &*dbeta) };
         batch_norm::backward_values(
             arch,
             &saved,

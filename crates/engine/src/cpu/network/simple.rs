@@ -7,7 +7,7 @@ use super::ends::Ends;
 use crate::cpu::pool::MaxPool;
 use crate::cpu::{activation, colour, elementwise, normalise, pool, upsample};
 use crate::walk::{Layer, Pass};
-use crate::{Activation, DropoutKey, GradientWrite, Window};
+use crate::{DropoutKey, GradientWrite, Op};
 
 impl State {
     /// A layer of one input: what it gives, and what it does to its input's gradient (+= where it
@@ -34,26 +34,92 @@ impl State {
         }
     }
 
-    pub(super) fn relu_layer(&mut self, layer: &Layer) {
-        let arch = self.arch;
-        self.unary(
-            layer,
-            |x, y| elementwise::relu(arch, x, y),
-            |e| [e.y, e.dy],
-            |[y, dy], add, dx| elementwise::pass_gradient(arch, Some(y), dy, add, dx),
-        );
+    pub(super) fn simple_layer(&mut self, layer: &Layer) {
+        let (arch, input, output) = (self.arch, layer.input(), layer.node.shape);
+        match layer.node.op {
+            // In files of their own.
+            Op::Input | Op::Conv { .. } | Op::Linear { .. } | Op::BatchNorm(_) => {}
+            Op::Relu => self.unary(
+                layer,
+                |x, y| elementwise::relu(arch, x, y),
+                |e| [e.y, e.dy],
+                |[y, dy], add, dx| elementwise::pass_gradient(arch, Some(y), dy, add, dx),
+            ),
+            Op::Activation(f) => self.unary(
+                layer,
+                |x, y| activation::forward(f, x, y),
+                |e| [e.y, e.dy],
+                |[y, dy], add, dx| activation::backward(f, y, dy, add, dx),
+            ),
+            Op::Add => self.add_layer(layer),
+            Op::MaxPool(window) => {
+                let pool = MaxPool { input, output, window };
+                self.unary(
+                    layer,
+                    |x, y| pool.forward(x, y),
+                    |e| [e.x, e.y, e.dy],
+                    |[x, y, dy], add, dx| pool.backward(x, y, dy, add, dx),
+                );
+            }
+            Op::GlobalAvgPool => self.unary(
+                layer,
+                |x, y| pool::global_average(x, input, y),
+                |e| [e.dy],
+                |[dy], add, dx| pool::global_average_backward(dy, input, add, dx),
+            ),
+            Op::Upsample => self.unary(
+                layer,
+                |x, y| upsample::forward(x, input, y),
+                |e| [e.dy],
+                |[dy], add, dx| upsample::backward(dy, input, add, dx),
+            ),
+            Op::Dropout(p) => {
+                let key = DropoutKey { seed: self.seed, pass: self.pass, layer: layer.i };
+                let (infers, step) = (matches!(layer.pass, Pass::Infer(_)), self.step);
+                let rank = self.communicator.rank();
+                self.unary(
+                    layer,
+                    |x, y| match infers {
+                        true => y.copy_from_slice(x),
+                        false => elementwise::dropout(key, step, rank, p, x, false, y),
+                    },
+                    |e| [e.dy],
+                    |[dy], add, dx| elementwise::dropout(key, step, rank, p, dy, add, dx),
+                );
+            }
+            Op::L2Normalise => self.unary(
+                layer,
+                |x, y| normalise::forward(x, input.len(), y),
+                |e| [e.x, e.y, e.dy],
+                |[x, y, dy], add, dx| normalise::backward(x, y, dy, input.len(), add, dx),
+            ),
+            Op::Channels { first } => {
+                let [from, to] = [input, output].map(|s| s.channels);
+                self.unary(
+                    layer,
+                    |x, y| elementwise::channels(x, [from, to], first, false, y),
+                    |e| [e.dy],
+                    |[dy], add, dx| elementwise::channels(dy, [to, from], -first, add, dx),
+                );
+            }
+            Op::Lab => {
+                let p = &self.parameters;
+                let statistic = |k: usize| -> [f32; 3] {
+                    let values = &p.statistics[p.range(layer.node.parameters[k])];
+                    std::array::from_fn(|c| values[c])
+                };
+                let colours = colour::Normalised { mean: statistic(0), std: statistic(1) };
+                self.unary(
+                    layer,
+                    |x, y| colours.to_lab(x, y),
+                    |e| [e.x, e.dy],
+                    |[x, dy], add, dx| colours.lab_backward(x, dy, add, dx),
+                );
+            }
+        }
     }
 
-    pub(super) fn activation_layer(&mut self, layer: &Layer, f: Activation) {
-        self.unary(
-            layer,
-            |x, y| activation::forward(f, x, y),
-            |e| [e.y, e.dy],
-            |[y, dy], add, dx| activation::backward(f, y, dy, add, dx),
-        );
-    }
-
-    pub(super) fn add_layer(&mut self, layer: &Layer) {
+    fn add_layer(&mut self, layer: &Layer) {
         let (arch, e) = (self.arch, self.ends(layer));
         match layer.pass {
             Pass::Forward | Pass::Infer(_) => {
@@ -73,90 +139,5 @@ impl State {
                 }
             }
         }
-    }
-
-    pub(super) fn max_pool_layer(&mut self, layer: &Layer, window: Window) {
-        let pool = MaxPool { input: layer.input(), output: layer.node.shape, window };
-        self.unary(
-            layer,
-            |x, y| pool.forward(x, y),
-            |e| [e.x, e.y, e.dy],
-            |[x, y, dy], add, dx| pool.backward(x, y, dy, add, dx),
-        );
-    }
-
-    pub(super) fn global_avg_pool_layer(&mut self, layer: &Layer) {
-        let input = layer.input();
-        self.unary(
-            layer,
-            |x, y| pool::global_average(x, input, y),
-            |e| [e.dy],
-            |[dy], add, dx| pool::global_average_backward(dy, input, add, dx),
-        );
-    }
-
-    pub(super) fn upsample_layer(&mut self, layer: &Layer) {
-        let input = layer.input();
-        self.unary(
-            layer,
-            |x, y| upsample::forward(x, input, y),
-            |e| [e.dy],
-            |[dy], add, dx| upsample::backward(dy, input, add, dx),
-        );
-    }
-
-    pub(super) fn dropout_layer(&mut self, layer: &Layer, p: f32) {
-        let (e, rank) = (self.ends(layer), self.communicator.rank());
-        let key = DropoutKey { seed: self.seed, pass: self.pass, layer: layer.i };
-        match layer.pass {
-            Pass::Forward => {
-                let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                elementwise::dropout(key, self.step, rank, p, x, false, y);
-            }
-            Pass::Infer(_) => {
-                let ([x], [y]) = self.arena.views([e.x], [e.y]);
-                y.copy_from_slice(x);
-            }
-            Pass::Backward if e.skip => {}
-            Pass::Backward => {
-                let ([dy], [dx]) = self.arena.views([e.dy], [e.dx]);
-                elementwise::dropout(key, self.step, rank, p, dy, e.accumulate, dx);
-            }
-        }
-    }
-
-    pub(super) fn l2_normalise_layer(&mut self, layer: &Layer) {
-        let len = layer.input().len();
-        self.unary(
-            layer,
-            |x, y| normalise::forward(x, len, y),
-            |e| [e.x, e.y, e.dy],
-            |[x, y, dy], add, dx| normalise::backward(x, y, dy, len, add, dx),
-        );
-    }
-
-    pub(super) fn channels_layer(&mut self, layer: &Layer, first: isize) {
-        let [from, to] = [layer.input(), layer.node.shape].map(|s| s.channels);
-        self.unary(
-            layer,
-            |x, y| elementwise::channels(x, [from, to], first, false, y),
-            |e| [e.dy],
-            |[dy], add, dx| elementwise::channels(dy, [to, from], -first, add, dx),
-        );
-    }
-
-    pub(super) fn lab_layer(&mut self, layer: &Layer) {
-        let p = &self.parameters;
-        let statistic = |k: usize| -> [f32; 3] {
-            let values = &p.statistics[p.range(layer.node.parameters[k])];
-            std::array::from_fn(|c| values[c])
-        };
-        let colours = colour::Normalised { mean: statistic(0), std: statistic(1) };
-        self.unary(
-            layer,
-            |x, y| colours.to_lab(x, y),
-            |e| [e.x, e.dy],
-            |[x, dy], add, dx| colours.lab_backward(x, dy, add, dx),
-        );
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! losses[j]   = l_j − Σ_k t_jk · s_jk
-//! gradient[j] = weight / (N · temperature) · Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k
+//! gradient[j] = weight / (N · temperature)
+//!               · Σ_{k ≠ j} (e^(s_jk − l_j) + e^(s_jk − l_k) − 2·t_jk) · row k
 //! ```
 //!
 //! since s_jk = s_kj: the second exponential is row j as a key of row k. Losses and gradient are
@@ -55,11 +56,6 @@ impl Contrastive {
             packed: vec![0.0; n.next_multiple_of(QUERIES) * shape.dim],
             log_sums: vec![0.0; n],
         }
-    }
-
-    /// Whether it is for matrices of this shape.
-    pub(crate) fn fits(&self, shape: Shape) -> bool {
-        self.shape == shape
     }
 
     /// Losses of the wanted rows (`own`, which are among all `rows`), and their l: that of all rows

@@ -230,18 +230,12 @@ fn subtract_positives(
     let max = (positives.iter().map(logit)).fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = positives.iter().map(|p| (logit(p) - max).exp()).sum();
     for p in positives {
-        let share = match each {
-            false => (logit(p) - max).exp() / sum,
-            true => 1.0 / count,
-        } as f32;
+        let share = if each { 1.0 / count } else { (logit(p) - max).exp() / sum } as f32;
         for (to, from) in weighted.iter_mut().zip(key(p)) {
             *to -= share * from;
         }
     }
-    match each {
-        false => max + sum.ln(),
-        true => positives.iter().map(logit).sum::<f64>() / count,
-    }
+    if each { positives.iter().map(logit).sum::<f64>() / count } else { max + sum.ln() }
 }
 
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {

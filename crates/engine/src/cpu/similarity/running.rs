@@ -69,7 +69,7 @@ impl Running {
         let greatest = tile.max_of_columns(arch, rows, width);
         self.search(&greatest, first_key, |query| values[query..].iter().step_by(width));
         self.add_sums(&greatest, width, |scale, max, z, t| {
-            arch.dispatch(ColumnSums { values, scale, max, z, t });
+            arch.dispatch(TileSums::<false> { values, scale, max, z, t });
         });
     }
 
@@ -83,7 +83,7 @@ impl Running {
             values[query * width..(query + 1) * width].iter()
         });
         self.add_sums(&greatest, rows, |scale, max, z, t| {
-            arch.dispatch(RowSums { values, scale, max, z, t });
+            arch.dispatch(TileSums::<true> { values, scale, max, z, t });
         });
     }
 
@@ -186,8 +186,9 @@ fn moved(z: f64, t: f64, by: f64) -> (f64, f64) {
     (z * by.exp(), (t + by * z) * by.exp())
 }
 
-/// Adds e^u to z and u·e^u to t, where u = scale·s − max, over the rows of a tile.
-struct ColumnSums<'a> {
+/// Adds e^u to z and u·e^u to t, where u = scale·s − max, over the rows of a tile, or over its
+/// columns.
+struct TileSums<'a, const COLUMNS: bool> {
     values: &'a [f32],
     scale: f32,
     max: &'a [f32],
@@ -195,59 +196,48 @@ struct ColumnSums<'a> {
     t: &'a mut [f32],
 }
 
-impl WithSimd for ColumnSums<'_> {
+impl<const COLUMNS: bool> WithSimd for TileSums<'_, COLUMNS> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let (rows, _) = S::as_simd_f32s(self.values);
+        let scale = simd.splat_f32s(self.scale);
+        if COLUMNS {
+            let vectors = rows.len() / self.max.len();
+            for (row, values) in rows.chunks_exact(vectors).enumerate() {
+                let less_max = simd.splat_f32s(-self.max[row]);
+                let nothing = simd.splat_f32s(0.0);
+                let (sum, weighted) = sums(simd, values, scale, less_max, (nothing, nothing));
+                self.z[row] += simd.reduce_sum_f32s(sum);
+                self.t[row] += simd.reduce_sum_f32s(weighted);
+            }
+            return;
+        }
         let (max, _) = S::as_simd_f32s(self.max);
         let (z, _) = S::as_mut_simd_f32s(self.z);
         let (t, _) = S::as_mut_simd_f32s(self.t);
-        let scale = simd.splat_f32s(self.scale);
         for v in 0..max.len() {
-            let less_max = simd.neg_f32s(max[v]);
-            let (mut sum, mut weighted) = (z[v], t[v]);
-            for row in rows.chunks_exact(max.len()) {
-                let u = simd.mul_add_e_f32s(row[v], scale, less_max);
-                let e = exp(simd, u);
-                sum = simd.add_f32s(sum, e);
-                weighted = simd.mul_add_e_f32s(u, e, weighted);
-            }
-            (z[v], t[v]) = (sum, weighted);
+            let column = rows.chunks_exact(max.len()).map(|row| &row[v]);
+            (z[v], t[v]) = sums(simd, column, scale, simd.neg_f32s(max[v]), (z[v], t[v]));
         }
     }
 }
 
-/// The same over the columns.
-struct RowSums<'a> {
-    values: &'a [f32],
-    scale: f32,
-    max: &'a [f32],
-    z: &'a mut [f32],
-    t: &'a mut [f32],
-}
-
-impl WithSimd for RowSums<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let (rows, _) = S::as_simd_f32s(self.values);
-        let vectors = rows.len() / self.max.len();
-        let scale = simd.splat_f32s(self.scale);
-        for (row, values) in rows.chunks_exact(vectors).enumerate() {
-            let less_max = simd.splat_f32s(-self.max[row]);
-            let mut sum = simd.splat_f32s(0.0);
-            let mut weighted = sum;
-            for value in values {
-                let u = simd.mul_add_e_f32s(*value, scale, less_max);
-                let e = exp(simd, u);
-                sum = simd.add_f32s(sum, e);
-                weighted = simd.mul_add_e_f32s(u, e, weighted);
-            }
-            self.z[row] += simd.reduce_sum_f32s(sum);
-            self.t[row] += simd.reduce_sum_f32s(weighted);
-        }
+/// Adds e^u and u·e^u of each vector of similarities.
+#[inline(always)]
+fn sums<'a, S: Simd>(
+    simd: S,
+    values: impl IntoIterator<Item = &'a S::f32s>,
+    scale: S::f32s,
+    less_max: S::f32s,
+    (mut sum, mut weighted): (S::f32s, S::f32s),
+) -> (S::f32s, S::f32s) {
+    for value in values {
+        let u = simd.mul_add_e_f32s(*value, scale, less_max);
+        let e = exp(simd, u);
+        sum = simd.add_f32s(sum, e);
+        weighted = simd.mul_add_e_f32s(u, e, weighted);
     }
+    (sum, weighted)
 }

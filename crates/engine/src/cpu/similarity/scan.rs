@@ -107,7 +107,8 @@ fn result(sums: Vec<Sums>, scan: &Scan, k: usize) -> Result<ScanResult> {
         let found = sums.best.sorted();
         if found.len() < k {
             return Err(Error::Device(format!(
-                "query {query}: only {} of its similarities are finite numbers, and {k} neighbours were asked for",
+                "query {query}: only {} of its similarities are finite numbers, and \
+                 {k} neighbours were asked for",
                 found.len()
             )));
         }

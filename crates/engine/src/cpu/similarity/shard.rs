@@ -114,10 +114,7 @@ fn positives(call: &SoftmaxCall, query: usize, first: usize, mean: &mut [f32]) -
     };
     mean.fill(0.0);
     for p in of {
-        let share = match each {
-            true => 1.0,
-            false => (logit(p) - sum).exp() as f32,
-        };
+        let share = if each { 1.0 } else { (logit(p) - sum).exp() as f32 };
         for (to, from) in mean.iter_mut().zip(key(p)) {
             *to += share * from;
         }

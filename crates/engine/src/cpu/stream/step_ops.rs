@@ -168,12 +168,9 @@ impl StepOps for CpuStream {
             first: pictures * c.rank(),
             own: pictures,
         };
-        let place = made_for_shape(
-            &mut self.contrastive,
-            |c| c.fits(shape),
-            || Ok(similarity::Contrastive::new(shape)),
-        )?;
-        let (work, g) = (&mut self.contrastive[place], &mut self.gathered);
+        let make = || Ok(similarity::Contrastive::new(shape));
+        let place = made_for_shape(&mut self.contrastive, shape, make)?;
+        let (work, g) = (&mut self.contrastive[place].1, &mut self.gathered);
         let (to, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         let weight = loss.weight;
         if c.is_single() {

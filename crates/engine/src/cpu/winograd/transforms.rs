@@ -114,34 +114,39 @@ pub(super) fn column<T: Copy, const W: usize, const H: usize>(
     column
 }
 
-/// V = Bᵀ d B of `used` tiles from tile `start` on, [place][tile][channel].
-pub(super) struct InputTransform<'a> {
+/// Into the transformed domain, [place][tile][channel], `used` tiles from tile `start` on: V =
+/// Bᵀ d B of the input, or A dy Aᵀ of the output's gradient.
+pub(super) struct IntoPlaces<'a, const GRADIENT: bool> {
     pub(super) tiles: &'a Tiles,
-    pub(super) x: &'a [f32],
+    pub(super) from: &'a [f32],
     pub(super) start: usize,
     pub(super) used: usize,
-    pub(super) v: &'a mut [f32],
+    pub(super) to: &'a mut [f32],
 }
 
-impl WithSimd for InputTransform<'_> {
+impl<const GRADIENT: bool> WithSimd for IntoPlaces<'_, GRADIENT> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let from = self.tiles.from;
-        let stride = stride(self.used, from.channels);
-        self.tiles.assert_whole(from, self.x, self.start, self.used);
-        assert!(self.v.len() >= PLACES * stride);
+        let shape = if GRADIENT { self.tiles.to } else { self.tiles.from };
+        let stride = stride(self.used, shape.channels);
+        self.tiles.assert_whole(shape, self.from, self.start, self.used);
+        assert!(self.to.len() >= PLACES * stride);
         for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
-            for c in (0..from.channels).step_by(S::F32_LANES) {
+            for c in (0..shape.channels).step_by(S::F32_LANES) {
                 // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and
-                // channels are whole vectors; V has a vector for each place of tile i, as asserted.
+                // channels are whole vectors; there is a vector for each place of tile i, as
+                // asserted.
                 unsafe {
-                    let x = self.x.as_ptr().add(picture * from.len() + c);
-                    let v = self.v.as_mut_ptr().add(i * from.channels + c);
-                    match tile.inside {
-                        true => input_tile::<S, true>(simd, x, &tile.input, v, stride),
-                        false => input_tile::<S, false>(simd, x, &tile.input, v, stride),
+                    let from = self.from.as_ptr().add(picture * shape.len() + c);
+                    let to = self.to.as_mut_ptr().add(i * shape.channels + c);
+                    if GRADIENT {
+                        gradient_tile(simd, from, &tile.output, to, stride);
+                    } else if tile.inside {
+                        input_tile::<S, true>(simd, from, &tile.input, to, stride);
+                    } else {
+                        input_tile::<S, false>(simd, from, &tile.input, to, stride);
                     }
                 }
             }
@@ -258,39 +263,6 @@ unsafe fn output_tile<S: Simd, const ACCUMULATE: bool>(
                     value = simd.add_f32s(value, load(simd, out));
                 }
                 save(simd, out, value);
-            }
-        }
-    }
-}
-
-/// A dy Aᵀ of `used` tiles from tile `start` on, [place][tile][channel].
-pub(super) struct GradientTransform<'a> {
-    pub(super) tiles: &'a Tiles,
-    pub(super) dy: &'a [f32],
-    pub(super) start: usize,
-    pub(super) used: usize,
-    pub(super) out: &'a mut [f32],
-}
-
-impl WithSimd for GradientTransform<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let to = self.tiles.to;
-        let stride = stride(self.used, to.channels);
-        self.tiles.assert_whole(to, self.dy, self.start, self.used);
-        assert!(self.out.len() >= PLACES * stride);
-        for ((picture, tile), i) in self.tiles.tiles_from(self.start).zip(0..self.used) {
-            for c in (0..to.channels).step_by(S::F32_LANES) {
-                // SAFETY: the picture is whole, as asserted, a tile's offsets are its places, and
-                // channels are whole vectors; there is a vector for each place of tile i, as
-                // asserted.
-                unsafe {
-                    let dy = self.dy.as_ptr().add(picture * to.len() + c);
-                    let out = self.out.as_mut_ptr().add(i * to.channels + c);
-                    gradient_tile(simd, dy, &tile.output, out, stride);
-                }
             }
         }
     }

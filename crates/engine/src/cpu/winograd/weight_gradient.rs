@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::super::gemm::{self, Outer, Pairs};
 use super::kernels::{STRIP, add_sums, kernel_gradient};
-use super::transforms::{GradientTransform, InputTransform};
+use super::transforms::IntoPlaces;
 use super::{PLACES, Tiles, place_of, places_len, with_work};
 
 /// Tiles whose products are summed in one go in the weight gradient.
@@ -98,8 +98,8 @@ impl Tiles {
         v: &mut [f32],
         m: &mut [f32],
     ) {
-        arch.dispatch(InputTransform { tiles: self, x, start, used, v });
-        arch.dispatch(GradientTransform { tiles: self, dy, start, used, out: m });
+        arch.dispatch(IntoPlaces::<false> { tiles: self, from: x, start, used, to: v });
+        arch.dispatch(IntoPlaces::<true> { tiles: self, from: dy, start, used, to: m });
     }
 
     /// The sum over some pictures, by one task.

@@ -1,8 +1,8 @@
 //! Launches of batch_norm.cu, and how sums over rows are cut.
 
-use std::ffi::c_void;
+use cudarc::driver::{CudaFunction, LaunchConfig};
 
-use super::{BLOCK, Kernels, Pointer};
+use super::{Arguments, BLOCK, Kernels, Pointer, argument, shape};
 use crate::Result;
 
 /// Threads of a block that sums over rows.
@@ -139,6 +139,7 @@ pub(super) struct Norm {
     ranks: u32,
     tensors: [Pointer; 5],
 }
+argument!(Norm);
 
 /// A norm over so many rows, whose sums nobody has made yet.
 pub(super) fn arguments_of(norm: crate::Norm, rows: u32, t: &NormTensors) -> Norm {
@@ -192,25 +193,23 @@ impl Kernels {
     /// One of the kernels that sum over rows.
     fn sum_rows(
         &self,
-        [wide, narrow]: [&cudarc::driver::CudaFunction; 2],
+        [wide, narrow]: [&CudaFunction; 2],
         r: &Reduction,
-        [x, y, dy]: [Pointer; 3],
+        tensors: [Pointer; 3],
         relu: bool,
         saved: Pointer,
         s: &Sums,
     ) -> Result<()> {
-        let (relu, rows, channels, chunk_rows) =
-            (i32::from(relu), r.rows, r.channels, r.chunk_rows);
         let function = if r.wide { wide } else { narrow };
-        let arguments = arguments!(
-            x, y, dy, relu, saved, rows, channels, chunk_rows, s.chunks, s.groups, s.tickets
-        );
-        self.launch(function, r.grid, r.block, 0, &mut { arguments })
+        let [across, down] = r.grid;
+        let sizes = [r.rows, r.channels, r.chunk_rows];
+        let arguments = (tensors, i32::from(relu), saved, sizes, [s.chunks, s.groups, s.tickets]);
+        self.launch(function, shape([across, down, 1], r.block, 0), arguments)
     }
 
     /// Batch statistics of x, as sums that [`Kernels::apply`] takes up.
     pub(in crate::cuda) fn statistics(&self, r: &Reduction, x: Pointer, s: &Sums) -> Result<()> {
-        let functions = [&self.statistics_8, &self.statistics_1];
+        let functions = [&self.of.statistics_8, &self.of.statistics_1];
         self.sum_rows(functions, r, [x, 0, 0], false, 0, s)
     }
 
@@ -231,13 +230,11 @@ impl Kernels {
         let (training, relu) = (i32::from(sums.is_some()), i32::from(a.relu));
         let (c, len) = (r.channels, u64::from(r.rows) * u64::from(r.channels));
         if c > MOST_SHARED {
-            let functions = [&self.apply_columns_8, &self.apply_columns_1];
-            let arguments = arguments!(a.x, a.residual, n, training, relu, c, a.y);
-            return self.columns(functions, r, &mut { arguments });
+            let functions = [&self.of.apply_columns_8, &self.of.apply_columns_1];
+            return self.columns(functions, r, (a.x, a.residual, n, training, relu, c, a.y));
         }
-        let arguments = arguments!(a.x, a.residual, n, training, relu, c, len, a.y);
-        let grid = self.pairs_of_tiles(len);
-        self.launch(&self.apply, grid, [BLOCK, 1], 8 * c, &mut { arguments })
+        let arguments = (a.x, a.residual, n, training, relu, c, len, a.y);
+        self.launch(&self.of.apply, self.pairs_of_tiles(len, 8 * c), arguments)
     }
 
     /// What dγ, dβ and dy are made of, as sums that [`Kernels::norm_gradients`] takes up.
@@ -248,7 +245,7 @@ impl Kernels {
         s: &Sums,
         g: &Gradients,
     ) -> Result<()> {
-        let functions = [&self.backward_sums_8, &self.backward_sums_1];
+        let functions = [&self.of.backward_sums_8, &self.of.backward_sums_1];
         self.sum_rows(functions, r, [g.x, g.y, g.dy], g.relu, t.saved, s)
     }
 
@@ -264,17 +261,14 @@ impl Kernels {
         let n = Norm::new(norm, r, t, sums);
         let (relu, add) = (i32::from(g.relu), i32::from(g.accumulate));
         let (c, len) = (r.channels, u64::from(r.rows) * u64::from(r.channels));
+        let results = [g.residual, g.dy, g.dgamma, g.dbeta];
         if c > MOST_SHARED {
-            let functions = [&self.backward_columns_8, &self.backward_columns_1];
-            let arguments =
-                arguments!(g.x, g.y, n, relu, c, add, g.residual, g.dy, g.dgamma, g.dbeta);
-            return self.columns(functions, r, &mut { arguments });
+            let functions = [&self.of.backward_columns_8, &self.of.backward_columns_1];
+            return self.columns(functions, r, (g.x, g.y, n, relu, c, add, results));
         }
-        let arguments =
-            arguments!(g.x, g.y, n, relu, c, len, add, g.residual, g.dy, g.dgamma, g.dbeta);
-        let (grid, shared) = (self.pairs_of_tiles(len), 4 * SHARED_ROWS as u32 * c);
-        let function = &self.backward_values;
-        self.launch(function, grid, [BLOCK, 1], shared, &mut { arguments })
+        let shape = self.pairs_of_tiles(len, 4 * SHARED_ROWS as u32 * c);
+        let arguments = (g.x, g.y, n, relu, c, len, add, results);
+        self.launch(&self.of.backward_values, shape, arguments)
     }
 
     /// From the sums of [`Kernels::statistics`] to this process's mean and squares, two rows of
@@ -286,9 +280,8 @@ impl Kernels {
         s: &Sums,
         own: Pointer,
     ) -> Result<()> {
-        let (groups, rows, c) = (r.groups(), r.rows, r.channels);
-        let arguments = arguments!(x, s.groups, groups, rows, c, own);
-        self.each_channel(&self.own_statistics, r, &mut { arguments })
+        let arguments = (x, s.groups, r.groups(), r.rows, r.channels, own);
+        self.each_channel(&self.of.own_statistics, r, arguments)
     }
 
     /// From those of all processes, in rank order, to sums over all rows.
@@ -300,9 +293,8 @@ impl Kernels {
         ranks: usize,
         sums: Pointer,
     ) -> Result<()> {
-        let (ranks, rows, c) = (ranks as u32, r.rows, r.channels);
-        let arguments = arguments!(x, all, ranks, rows, c, sums);
-        self.each_channel(&self.merge_statistics, r, &mut { arguments })
+        let arguments = (x, all, ranks as u32, r.rows, r.channels, sums);
+        self.each_channel(&self.of.merge_statistics, r, arguments)
     }
 
     /// From the sums of [`Kernels::backward_sums`] to this process's dγ and dβ, and to the two rows
@@ -315,20 +307,19 @@ impl Kernels {
         g: &Gradients,
         own: Pointer,
     ) -> Result<()> {
-        let (groups, c) = (r.groups(), r.channels);
-        let arguments = arguments!(s.groups, groups, c, t.saved, g.dgamma, g.dbeta, own);
-        self.each_channel(&self.own_gradients, r, &mut { arguments })
+        let arguments = (s.groups, r.groups(), r.channels, t.saved, g.dgamma, g.dbeta, own);
+        self.each_channel(&self.of.own_gradients, r, arguments)
     }
 
     /// A thread for each channel.
     fn each_channel(
         &self,
-        function: &cudarc::driver::CudaFunction,
+        function: &CudaFunction,
         r: &Reduction,
-        arguments: &mut [*mut c_void],
+        arguments: impl Arguments,
     ) -> Result<()> {
-        let grid = [r.channels.div_ceil(BLOCK), 1];
-        self.launch(function, grid, [BLOCK, 1], 0, arguments)
+        let shape = shape([r.channels.div_ceil(BLOCK), 1, 1], [BLOCK, 1], 0);
+        self.launch(function, shape, arguments)
     }
 
     /// The sum of dy over its rows.
@@ -339,29 +330,28 @@ impl Kernels {
         s: &Sums,
         sums: Pointer,
     ) -> Result<()> {
-        self.sum_rows([&self.sums_8, &self.sums_1], r, [0, 0, dy], false, 0, s)?;
-        let (groups, c) = (r.groups(), r.channels);
-        let arguments = arguments!(s.groups, groups, c, sums);
-        self.each_channel(&self.sums_finish, r, &mut { arguments })
+        self.sum_rows([&self.of.sums_8, &self.of.sums_1], r, [0, 0, dy], false, 0, s)?;
+        self.each_channel(&self.of.sums_finish, r, (s.groups, r.groups(), r.channels, sums))
     }
 
     /// One of the kernels that go down columns of channels.
     fn columns(
         &self,
-        [wide, narrow]: [&cudarc::driver::CudaFunction; 2],
+        [wide, narrow]: [&CudaFunction; 2],
         r: &Reduction,
-        arguments: &mut [*mut c_void],
+        arguments: impl Arguments,
     ) -> Result<()> {
         let function = if r.wide { wide } else { narrow };
-        let grid = r.columns(self.multiprocessors as u32);
-        self.launch(function, grid, COLUMNS_BLOCK, 0, arguments)
+        let [across, down] = r.columns(self.multiprocessors as u32);
+        self.launch(function, shape([across, down, 1], COLUMNS_BLOCK, 0), arguments)
     }
 
-    /// As many blocks as fit at once, each with as many pairs of tiles as the others.
-    fn pairs_of_tiles(&self, len: u64) -> [u32; 2] {
+    /// As many blocks as fit at once, each with as many pairs of tiles as the others, and with
+    /// so many bytes of shared memory.
+    fn pairs_of_tiles(&self, len: u64, shared_bytes: u32) -> LaunchConfig {
         let pairs = (len as usize).div_ceil(TWO_TILES).max(1);
         let turns = pairs.div_ceil(BLOCKS_EACH * self.multiprocessors);
-        [pairs.div_ceil(turns) as u32, 1]
+        shape([pairs.div_ceil(turns) as u32, 1, 1], [BLOCK, 1], shared_bytes as usize)
     }
 }
 

@@ -1,7 +1,5 @@
 //! Launches of norm_on_chip.cu: which tensors the chip can hold, and how they are cut.
 
-use std::ffi::c_void;
-
 use super::norm::{Applied, Gradients, NormTensors, arguments_of};
 use super::{Kernels, Pointer};
 use crate::Result;
@@ -115,23 +113,12 @@ impl Kernels {
         relu_mask: Pointer,
     ) -> Result<()> {
         let n = arguments_of(norm, o.rows, t);
-        let (relu, c) = (i32::from(a.relu), o.channels);
-        let arguments = arguments!(
-            a.x,
-            a.residual,
-            n,
-            relu,
-            c,
-            o.width,
-            o.chunk_rows,
-            m.partials,
-            m.arrivals,
-            a.y,
-            relu_mask
-        );
+        let sizes = [o.channels, o.width, o.chunk_rows];
+        let results = [m.partials, m.arrivals, a.y, relu_mask];
+        let arguments = (a.x, a.residual, n, i32::from(a.relu), sizes, results);
         let function = self.on_chip(o, false);
         let shared = if a.residual == 0 { 0 } else { o.shared[0] };
-        self.launch_together(function, o.grid, THREADS, shared, &mut { arguments })
+        self.launch_together(function, o.grid, THREADS, shared, arguments)
     }
 
     /// See [`Kernels::norm_backward`]; where that reads y, this reads which values were above zero.
@@ -145,25 +132,12 @@ impl Kernels {
         relu_mask: Pointer,
     ) -> Result<()> {
         let n = arguments_of(norm, o.rows, t);
-        let (relu, add, c) = (i32::from(g.relu), i32::from(g.accumulate), o.channels);
-        let arguments = arguments!(
-            g.x,
-            relu_mask,
-            n,
-            relu,
-            c,
-            o.width,
-            o.chunk_rows,
-            add,
-            g.residual,
-            g.dy,
-            g.dgamma,
-            g.dbeta,
-            m.partials,
-            m.arrivals
-        );
+        let (relu, add) = (i32::from(g.relu), i32::from(g.accumulate));
+        let sizes = [o.channels, o.width, o.chunk_rows];
+        let results = [g.residual, g.dy, g.dgamma, g.dbeta, m.partials, m.arrivals];
+        let arguments = (g.x, relu_mask, n, relu, sizes, add, results);
         let function = self.on_chip(o, true);
-        self.launch_together(function, o.grid, THREADS, o.shared[1], &mut { arguments })
+        self.launch_together(function, o.grid, THREADS, o.shared[1], arguments)
     }
 
     fn on_chip(&self, o: &OnChip, backward: bool) -> &cudarc::driver::CudaFunction {

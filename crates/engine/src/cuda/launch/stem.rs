@@ -1,11 +1,9 @@
 //! Launches of stem.cu: a network's first convolution, where cuDNN's ways are far from what the
 //! chip can do.
 
-use std::ffi::c_void;
-
 use cudarc::driver::CudaFunction;
 
-use super::Kernels;
+use super::{Kernels, shape};
 use crate::cuda::cudnn::{Call, Direction, Problem};
 use crate::cuda::{Cuda, Precision, allow_shared};
 use crate::{Result, Window};
@@ -97,9 +95,8 @@ impl Kernels {
         let tiles = (p.batch * p.input.pixels() / 16) as u32;
         // A warp goes from tile to tile with the weights it has read once.
         let blocks = (4 * self.multiprocessors as u32).min(tiles.div_ceil(4));
-        let (x, w, y) = (call.first, call.second, call.result);
-        let arguments = arguments!(x, w, height, width, tiles, y);
-        self.launch(&stem.forward, [blocks, 1], [128, 1], 0, &mut { arguments })
+        let arguments = (call.first, call.second, height, width, tiles, call.result);
+        self.launch(&stem.forward, shape([blocks, 1, 1], [128, 1], 0), arguments)
     }
 
     fn stem_weight_gradient(&self, p: &Problem, call: &Call) -> Result<()> {
@@ -108,14 +105,12 @@ impl Kernels {
         let tiles = (p.batch * p.input.pixels() / TILE) as u32;
         let blocks = (self.multiprocessors as u32).min(tiles);
         let (x, dy, dw, partials) = (call.first, call.second, call.result, call.workspace);
-        let shared = shared_bytes(p.input.width) as u32;
-        let arguments = arguments!(x, dy, height, width, tiles, partials);
-        let function = &stem.weight_gradient;
-        self.launch(function, [blocks, 1], [256, 1], shared, &mut { arguments })?;
+        let on_tiles = shape([blocks, 1, 1], [256, 1], shared_bytes(p.input.width));
+        let arguments = (x, dy, height, width, tiles, partials);
+        self.launch(&stem.weight_gradient, on_tiles, arguments)?;
         let values = MATRIX.iter().product::<usize>() as u32;
-        let arguments = arguments!(partials, blocks, dw);
-        let grid = [values / 32, 1];
-        self.launch(&stem.weight_sums, grid, [256, 1], 0, &mut { arguments })
+        let on_values = shape([values / 32, 1, 1], [256, 1], 0);
+        self.launch(&stem.weight_sums, on_values, (partials, blocks, dw))
     }
 }
 

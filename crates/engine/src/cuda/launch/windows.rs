@@ -1,8 +1,6 @@
 //! Launches over windows: pool.cu's pooling, and convolution.cu.
 
-use std::ffi::c_void;
-
-use super::{BLOCK, Kernels, Pointer, eights, ones, side_by_side};
+use super::{Kernels, Pointer, argument, blocks, eights, ones};
 use crate::{Result, Shape, Window};
 
 /// A window over pictures, as common.cuh has it.
@@ -13,6 +11,7 @@ struct Windows {
     output: [u32; 3],
     window: [u32; 6],
 }
+argument!(Windows);
 
 /// A window over the pictures of a batch.
 #[derive(Clone, Copy)]
@@ -31,12 +30,12 @@ impl Sliding {
 
 impl Kernels {
     pub(crate) fn max_pool(&self, x: Pointer, of: &Sliding, y: Pointer) -> Result<()> {
-        let (s, len) = (of.words(), of.batch * of.output.len());
-        let n = len as u64;
-        match eight(of.input) {
-            true => launch!(self.max_pool_8, eights(len)?, [BLOCK, 1], x, s, n, y),
-            false => launch!(self.max_pool_1, ones(len)?, [BLOCK, 1], x, s, n, y),
-        }
+        let len = of.batch * of.output.len();
+        let (function, shape) = match eight(of.input) {
+            true => (&self.of.max_pool_8, eights(len)?),
+            false => (&self.of.max_pool_1, ones(len)?),
+        };
+        self.launch(function, shape, (x, of.words(), len as u64, y))
     }
 
     pub(crate) fn max_pool_backward(
@@ -46,14 +45,13 @@ impl Kernels {
         accumulate: bool,
         dx: Pointer,
     ) -> Result<()> {
-        let (s, len) = (of.words(), of.batch * of.input.len());
-        let (n, add) = (len as u64, i32::from(accumulate));
-        let (function, grid) = match eight(of.input) {
-            true => (&self.max_pool_backward_8, eights(len)?),
-            false => (&self.max_pool_backward_1, ones(len)?),
+        let len = of.batch * of.input.len();
+        let (function, shape) = match eight(of.input) {
+            true => (&self.of.max_pool_backward_8, eights(len)?),
+            false => (&self.of.max_pool_backward_1, ones(len)?),
         };
-        let arguments = arguments!(x, y, dy, s, n, add, dx);
-        self.launch(function, grid, [BLOCK, 1], 0, &mut { arguments })
+        let add = i32::from(accumulate);
+        self.launch(function, shape, (x, y, dy, of.words(), len as u64, add, dx))
     }
 
     pub(crate) fn global_average(
@@ -63,10 +61,9 @@ impl Kernels {
         batch: usize,
         y: Pointer,
     ) -> Result<()> {
-        let (pixels, c) = (input.pixels() as u32, input.channels as u32);
         let len = batch * input.channels;
-        let n = len as u64;
-        launch!(self.global_average, ones(len)?, [BLOCK, 1], x, pixels, c, n, y)
+        let arguments = (x, input.pixels() as u32, input.channels as u32, len as u64, y);
+        self.launch(&self.of.global_average, ones(len)?, arguments)
     }
 
     pub(crate) fn global_average_backward(
@@ -79,8 +76,8 @@ impl Kernels {
     ) -> Result<()> {
         let (pixels, c) = (input.pixels() as u32, input.channels as u32);
         let len = batch * input.len();
-        let (n, add) = (len as u64, i32::from(accumulate));
-        launch!(self.global_average_backward, eights(len)?, [BLOCK, 1], dy, pixels, c, n, add, dx)
+        let arguments = (dy, pixels, c, len as u64, i32::from(accumulate), dx);
+        self.launch(&self.of.global_average_backward, eights(len)?, arguments)
     }
 
     pub(crate) fn upsample(
@@ -91,8 +88,7 @@ impl Kernels {
         y: Pointer,
     ) -> Result<()> {
         let ([_, width, c], len) = (three(input), 4 * batch * input.len());
-        let n = len as u64;
-        launch!(self.upsample, ones(len)?, [BLOCK, 1], x, width, c, n, y)
+        self.launch(&self.of.upsample, ones(len)?, (x, width, c, len as u64, y))
     }
 
     pub(crate) fn upsample_backward(
@@ -104,17 +100,14 @@ impl Kernels {
         dx: Pointer,
     ) -> Result<()> {
         let ([_, width, c], len) = (three(input), batch * input.len());
-        let (grid, n, add) = (ones(len)?, len as u64, i32::from(accumulate));
-        let arguments = arguments!(dy, width, c, n, add, dx);
-        let function = &self.upsample_backward;
-        self.launch(function, grid, [BLOCK, 1], 0, &mut { arguments })
+        let arguments = (dy, width, c, len as u64, i32::from(accumulate), dx);
+        self.launch(&self.of.upsample_backward, ones(len)?, arguments)
     }
 
     /// The places that a 1×1 window reads; a multiple of eight channels.
     pub(crate) fn gather(&self, x: Pointer, of: &Sliding, y: Pointer) -> Result<()> {
         let eights = of.batch * of.output.pixels() * of.input.channels / 8;
-        let (s, n) = (of.words(), eights as u64);
-        launch!(self.gather, ones(eights)?, [BLOCK, 1], x, s, n, y)
+        self.launch(&self.of.gather, ones(eights)?, (x, of.words(), eights as u64, y))
     }
 
     /// The opposite of [`Kernels::gather`]: gradients go back to where the values came from.
@@ -126,9 +119,8 @@ impl Kernels {
         x: Pointer,
     ) -> Result<()> {
         let eights = of.batch * of.input.len() / 8;
-        let (s, n) = (of.words(), eights as u64);
-        let add = i32::from(accumulate);
-        launch!(self.scatter, ones(eights)?, [BLOCK, 1], y, s, n, add, x)
+        let arguments = (y, of.words(), eights as u64, i32::from(accumulate), x);
+        self.launch(&self.of.scatter, ones(eights)?, arguments)
     }
 
     pub(crate) fn direct_forward(
@@ -137,9 +129,8 @@ impl Kernels {
         of: &Sliding,
         y: Pointer,
     ) -> Result<()> {
-        let (s, len) = (of.words(), of.batch * of.output.len());
-        let n = len as u64;
-        launch!(self.direct_forward, ones(len)?, [BLOCK, 1], x, w, s, n, y)
+        let len = of.batch * of.output.len();
+        self.launch(&self.of.direct_forward, ones(len)?, (x, w, of.words(), len as u64, y))
     }
 
     pub(crate) fn direct_input_gradient(
@@ -149,9 +140,9 @@ impl Kernels {
         accumulate: bool,
         dx: Pointer,
     ) -> Result<()> {
-        let (s, len) = (of.words(), of.batch * of.input.len());
-        let (n, add) = (len as u64, i32::from(accumulate));
-        launch!(self.direct_input_gradient, ones(len)?, [BLOCK, 1], w, dy, s, n, add, dx)
+        let len = of.batch * of.input.len();
+        let arguments = (w, dy, of.words(), len as u64, i32::from(accumulate), dx);
+        self.launch(&self.of.direct_input_gradient, ones(len)?, arguments)
     }
 
     pub(crate) fn direct_weight_gradient(
@@ -160,10 +151,10 @@ impl Kernels {
         of: &Sliding,
         dw: Pointer,
     ) -> Result<()> {
-        let (s, [kh, kw]) = (of.words(), of.window.kernel);
-        let weights = side_by_side(of.output.channels * kh * kw * of.input.channels)?;
-        let batch = of.batch as u32;
-        launch!(self.direct_weight_gradient, [weights, 1], [128, 1], x, dy, s, batch, dw)
+        let [kh, kw] = of.window.kernel;
+        let shape = blocks(of.output.channels * kh * kw * of.input.channels, 128)?;
+        let arguments = (x, dy, of.words(), of.batch as u32, dw);
+        self.launch(&self.of.direct_weight_gradient, shape, arguments)
     }
 }
 

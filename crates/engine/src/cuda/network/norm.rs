@@ -74,10 +74,7 @@ impl State {
         let (i, node) = (layer.i, layer.node);
         // Where a residual was added, only the output can tell what the ReLU cut off. Without ReLU
         // it is not kept, and its place may hold something else by now.
-        let y = match relu && node.inputs.len() > 1 {
-            true => self.value(i),
-            false => 0,
-        };
+        let y = if relu && node.inputs.len() > 1 { self.value(i) } else { 0 };
         let first = node.norm_parameters();
         let (residual, accumulate) = self.residual_gradient(layer);
         let gradients = Gradients {

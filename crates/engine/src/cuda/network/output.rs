@@ -9,10 +9,7 @@ use crate::{GradientWrite, Graph, Node, Op, Result};
 impl State {
     /// The f32 output, for a layer that is the graph's result and can write it unrounded.
     pub(super) fn wide_output(&self, i: usize, graph: &Graph) -> u64 {
-        match graph.output_node().index() == i {
-            true => self.part_of(&self.output),
-            false => 0,
-        }
+        if graph.output_node().index() == i { self.part_of(&self.output) } else { 0 }
     }
 
     /// The result in f32, unless its layer has written it so itself.

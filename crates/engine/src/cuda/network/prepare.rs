@@ -10,8 +10,8 @@ impl State {
     /// measured over.
     pub(super) fn choose_algorithms(&mut self, graph: &Graph) -> Result<()> {
         self.bind()?;
-        let values = self.arena.len() / self.cuda.precision().bytes();
-        let arena = self.cuda.pointer(&self.arena);
+        let values = self.memory.arena.len() / self.cuda.precision().bytes();
+        let arena = self.cuda.pointer(&self.memory.arena);
         self.kernels().noise(values, arena)?;
         self.parameters.fill(self.kernels())?;
         for (i, node) in graph.nodes().iter().enumerate() {
@@ -28,10 +28,7 @@ impl State {
             return Ok(None);
         };
         let pictures = node.inputs[0].index() == 0 && matches!(node.op, Op::Conv { .. });
-        let channels = match pictures {
-            true => self.input_channels,
-            false => read.channels,
-        };
+        let channels = if pictures { self.input_channels } else { read.channels };
         let problem = Problem {
             batch: self.batch(),
             input: Shape::new(read.height, read.width, channels),

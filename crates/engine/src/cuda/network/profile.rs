@@ -3,7 +3,7 @@
 use super::{CudaNetwork, State};
 use crate::cuda::profile::{Cost, Part};
 use crate::cuda::stream::GpuStream;
-use crate::{GradientWrite, Graph, NetworkBackend, Node, Op, Result};
+use crate::{GradientWrite, Graph, Node, Op, Result};
 
 /// What a pass forwards has.
 pub(super) const FORWARD: [Part; 2] = [Part::Forward, Part::NormForward];
@@ -34,8 +34,8 @@ impl CudaNetwork {
         for (i, node) in self.graph.nodes().iter().enumerate().skip(1) {
             let (flops, values, weights) = self.cost_of(part, i, node, &self.graph);
             let element = self.state.cuda.precision().bytes() as f64;
-            sum.flops += flops * self.batch() as f64;
-            sum.bytes += element * (values * self.batch() as f64 + weights);
+            sum.flops += flops * self.state.batch() as f64;
+            sum.bytes += element * (values * self.state.batch() as f64 + weights);
         }
         sum
     }

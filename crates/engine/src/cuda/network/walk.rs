@@ -15,7 +15,7 @@ use crate::cuda::failed;
 use crate::cuda::profile::Part;
 use crate::cuda::stream::GpuStream;
 use crate::walk::{self, Layer, Layers, Pass};
-use crate::{Activation, GradientWrite, Graph, Node, Norm, Op, Result, Window};
+use crate::{GradientWrite, Graph, Node, Op, Result};
 
 /// A walk over a network's layers.
 pub(super) struct Walk<'a> {
@@ -176,7 +176,20 @@ impl Layers for Walk<'_> {
         self.state.gradient(i) != 0
     }
 
-    fn before(&mut self, layer: &Layer) -> Result<()> {
+    fn visit(&mut self, layer: &Layer) -> Result<()> {
+        self.begin(layer)?;
+        match layer.node.op {
+            Op::Conv { norm, relu, .. } => self.conv_layer(layer, norm, relu),
+            Op::Linear { .. } => self.linear_layer(layer),
+            Op::BatchNorm(norm) => self.state.batch_norm_layer(layer, norm),
+            _ => self.state.part(Part::Rest, || self.state.simple_layer(layer)),
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Before a layer, on the way it is on.
+    fn begin(&mut self, layer: &Layer) -> Result<()> {
         let (i, graph) = (layer.i, layer.graph);
         match layer.pass {
             Pass::Forward => {
@@ -188,10 +201,7 @@ impl Layers for Walk<'_> {
                         state.convolve((stream, workspace), &next, false, 0)
                     })?;
                 }
-                match self.state.is_beside(i, graph) {
-                    true => self.beside.wait_for(i),
-                    false => Ok(()),
-                }
+                if self.state.is_beside(i, graph) { self.beside.wait_for(i) } else { Ok(()) }
             }
             Pass::Backward => {
                 if let Some(sums) = &mut self.sums {
@@ -201,64 +211,5 @@ impl Layers for Walk<'_> {
             }
             Pass::Infer(_) => Ok(()),
         }
-    }
-
-    fn conv(&mut self, layer: &Layer, norm: Option<Norm>, relu: bool) -> Result<()> {
-        self.conv_layer(layer, norm, relu)
-    }
-
-    fn linear(&mut self, layer: &Layer) -> Result<()> {
-        self.linear_layer(layer)
-    }
-
-    fn batch_norm(&mut self, layer: &Layer, norm: Norm) -> Result<()> {
-        self.state.batch_norm_layer(layer, norm)
-    }
-
-    fn relu(&mut self, layer: &Layer) -> Result<()> {
-        self.rest(|state| state.relu_layer(layer))
-    }
-
-    fn activation(&mut self, layer: &Layer, activation: Activation) -> Result<()> {
-        self.rest(|state| state.activation_layer(layer, activation))
-    }
-
-    fn add(&mut self, layer: &Layer) -> Result<()> {
-        self.rest(|state| state.add_layer(layer))
-    }
-
-    fn max_pool(&mut self, layer: &Layer, window: Window) -> Result<()> {
-        self.rest(|state| state.max_pool_layer(layer, window))
-    }
-
-    fn global_avg_pool(&mut self, layer: &Layer) -> Result<()> {
-        self.rest(|state| state.global_avg_pool_layer(layer))
-    }
-
-    fn upsample(&mut self, layer: &Layer) -> Result<()> {
-        self.rest(|state| state.upsample_layer(layer))
-    }
-
-    fn dropout(&mut self, layer: &Layer, p: f32) -> Result<()> {
-        self.rest(|state| state.dropout_layer(layer, p))
-    }
-
-    fn channels(&mut self, layer: &Layer, first: isize) -> Result<()> {
-        self.rest(|state| state.channels_layer(layer, first))
-    }
-
-    fn lab(&mut self, layer: &Layer) -> Result<()> {
-        self.rest(|state| state.lab_layer(layer))
-    }
-
-    fn l2_normalise(&mut self, layer: &Layer) -> Result<()> {
-        self.rest(|state| state.l2_normalise_layer(layer))
-    }
-}
-
-impl Walk<'_> {
-    /// A layer that is neither a convolution nor a norm.
-    fn rest(&self, work: impl FnOnce(&State) -> Result<()>) -> Result<()> {
-        self.state.part(Part::Rest, || work(self.state))
     }
 }

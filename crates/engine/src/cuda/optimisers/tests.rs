@@ -155,14 +155,15 @@ fn a_flag_that_is_up_leaves_everything_unchanged() {
 #[ignore = "needs an NVIDIA GPU"]
 fn moving_average_like_the_naive_one() {
     let cuda = Cuda::new(0, Precision::Bf16).unwrap();
-    let ema = Ema::load(&cuda).unwrap();
+    let averages = Averages::load(&cuda).unwrap();
     let m = OnDevice::new(&cuda, &[0.99_f32]);
     let source = OnDevice::new(&cuda, &values(2));
     let mut expected = widen(&values(1));
     naive::optimisers::ema(f64::from(0.99_f32), &mut expected, &widen(&values(2)));
     for (flag, expected) in [(0_u32, expected), (1, widen(&values(1)))] {
         let (net, flag) = (Net::new(&cuda), OnDevice::new(&cuda, &[flag]));
-        ema.enqueue(cuda.stream(), [m.at, flag.at], source.at, &net.vectors(), LEN).unwrap();
+        let places = [m.at, flag.at];
+        averages.follow(cuda.stream(), places, source.at, &net.vectors(), LEN).unwrap();
         assert_close("target", &net.weights.read(&cuda), &expected, 1e-6);
         let copies = net.copies.read(&cuda);
         let close = |(c, w): (&u16, &f64)| {

@@ -10,13 +10,13 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
-use super::{rows, shape};
-use crate::cuda::launch::{Pointer, side_by_side};
+use super::{Ranges, rows};
+use crate::Result;
+use crate::cuda::launch::{Pointer, launch, ones, shape, warps};
 use crate::cuda::nccl::{Kind, Nccl};
-use crate::cuda::{Cuda, allow_shared, failed};
-use crate::{Error, Result};
+use crate::cuda::{Cuda, allow_shared};
 
 /// Rows in a block and in a tile.
 const SIDE: usize = 64;
@@ -25,8 +25,6 @@ const CHUNK: usize = 128;
 /// Shared memory: two tiles of rows, padded; and with the weights.
 const SUMS_SHARED: usize = 2 * SIDE * (CHUNK + 4) * 4;
 const WEIGHTED_SHARED: usize = SUMS_SHARED + SIDE * (SIDE + 4) * 4;
-/// Threads of the kernels that take rows or values one by one.
-const THREADS: usize = 256;
 
 /// Views of pictures: of all processes together, and of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +42,7 @@ pub(in crate::cuda) struct Shape {
 pub(in crate::cuda) struct Contrastive {
     cuda: Cuda,
     shape: Shape,
-    tiles_per_range: usize,
-    ranges: usize,
+    ranges: Ranges,
     kernels: [CudaFunction; 4],
     /// Maxima and sums of the ranges, l of each own row, weighted keys of the ranges; and where
     /// they lie.
@@ -61,7 +58,7 @@ impl Contrastive {
         let (views, dim) = (shape.views, shape.dim);
         let all = rows("rows", views * shape.batch * dim, dim)?;
         let own = views * shape.own;
-        let (tiles_per_range, ranges) = cut(cuda.multiprocessors()?, [own, all], dim);
+        let ranges = cut(cuda.multiprocessors()?, [own, all], dim);
         let kernel = |name| cuda.function("contrastive", name);
         let kernels = [
             kernel("contrastive_sums")?,
@@ -72,24 +69,18 @@ impl Contrastive {
         allow_shared(&kernels[0], SUMS_SHARED)?;
         allow_shared(&kernels[2], WEIGHTED_SHARED)?;
         let zeros = |len| cuda.zeros(len, "sums of the contrastive loss");
-        let each = ranges * own;
+        let each = ranges.count * own;
         let memory = [zeros(each)?, zeros(each)?, zeros(own)?, zeros(each * dim)?];
         let gathered = || Ok([zeros(all * dim)?, zeros(all)?]);
         Ok(Contrastive {
             cuda: cuda.clone(),
             shape,
-            tiles_per_range,
             ranges,
             kernels,
             places: memory.each_ref().map(|slice| cuda.pointer(slice)),
             _memory: memory,
             gathered: gathers.then(gathered).transpose()?,
         })
-    }
-
-    /// Whether it is for matrices of this shape.
-    pub(in crate::cuda) fn fits(&self, shape: Shape) -> bool {
-        self.shape == shape
     }
 
     /// Every process's `each` values of each view, to `to`: view 0 of all processes, then view 1,
@@ -128,17 +119,13 @@ impl Contrastive {
             return Ok(());
         }
         let s = self.shape;
-        let [views, batch, first, of_own, dim] =
-            [s.views, s.batch, s.first, s.own, s.dim].map(|v| v as i32);
-        let [per_range, ranges] = [self.tiles_per_range, self.ranges].map(|v| v as i32);
+        let sizes = [s.views, s.batch, s.first, s.own, s.dim].map(|v| v as i32);
+        let [per_range, ranges] = [self.ranges.tiles_each, self.ranges.count].map(|v| v as i32);
         let [maxima, sums, log_sums, weighted] = self.places;
-        let inverse = 1.0 / temperature;
-        let failed = |e| failed("the contrastive loss", e);
+        let (inverse, doing) = (1.0 / temperature, "the contrastive loss");
         let blocks = count.div_ceil(SIDE);
-        let grid = |chunks: usize| [self.ranges, blocks, chunks].map(|v| v as u32);
-        let flat = |threads: usize| {
-            let blocks = side_by_side(threads.div_ceil(THREADS))?;
-            Ok::<_, Error>(shape([blocks, 1, 1], THREADS as u32, 0))
+        let grid = |chunks: usize, shared: usize| {
+            shape([self.ranges.count, blocks, chunks].map(|v| v as u32), [256, 1], shared)
         };
         let among = nccl.zip(self.gathered.as_ref());
         let [rows, all_log_sums] = match among {
@@ -149,91 +136,44 @@ impl Contrastive {
             self.gather(stream, nccl, [own, rows], s.own * s.dim)?;
         }
 
-        let mut launch = stream.launch_builder(&self.kernels[0]);
-        launch.arg(&own).arg(&rows).arg(&views).arg(&batch);
-        launch.arg(&first).arg(&of_own).arg(&dim).arg(&inverse);
-        launch.arg(&per_range).arg(&maxima).arg(&sums);
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as its shape
-        // asks; here and below.
-        unsafe { launch.launch(shape(grid(1), 256, SUMS_SHARED)) }.map_err(failed)?;
+        let [of_ranges, of_rows, of_columns, of_values] = &self.kernels;
+        let arguments = ([own, rows], sizes, inverse, per_range, [maxima, sums]);
+        launch(stream, of_ranges, grid(1, SUMS_SHARED), doing, arguments)?;
 
-        let mut launch = stream.launch_builder(&self.kernels[1]);
-        launch.arg(&rows).arg(&views).arg(&batch);
-        launch.arg(&first).arg(&of_own).arg(&dim);
-        launch.arg(&inverse).arg(&ranges).arg(&maxima).arg(&sums);
-        launch.arg(&log_sums).arg(&losses);
-        // SAFETY: as above; a warp a row.
-        unsafe { launch.launch(flat(32 * count)?) }.map_err(failed)?;
+        let arguments = (rows, sizes, inverse, ranges, [maxima, sums, log_sums, losses]);
+        launch(stream, of_rows, warps(count)?, doing, arguments)?;
         if let Some((nccl, _)) = among {
             self.gather(stream, nccl, [log_sums, all_log_sums], s.own)?;
         }
 
-        let mut launch = stream.launch_builder(&self.kernels[2]);
-        launch.arg(&own).arg(&rows).arg(&views).arg(&batch);
-        launch.arg(&first).arg(&of_own).arg(&dim);
-        launch.arg(&inverse).arg(&per_range).arg(&all_log_sums).arg(&weighted);
-        let chunks = grid(s.dim.div_ceil(CHUNK));
-        // SAFETY: as above.
-        unsafe { launch.launch(shape(chunks, 256, WEIGHTED_SHARED)) }.map_err(failed)?;
+        let chunks = grid(s.dim.div_ceil(CHUNK), WEIGHTED_SHARED);
+        let arguments = ([own, rows], sizes, inverse, per_range, [all_log_sums, weighted]);
+        launch(stream, of_columns, chunks, doing, arguments)?;
 
         let (len, factor) = ((count * s.dim) as u64, weight / (count as f32 * temperature));
-        let mut launch = stream.launch_builder(&self.kernels[3]);
-        launch.arg(&weighted).arg(&ranges).arg(&len).arg(&factor);
-        launch.arg(&gradient);
-        // SAFETY: as above; a thread a value.
-        unsafe { launch.launch(flat(count * s.dim)?) }.map_err(failed)?;
-        Ok(())
+        let arguments = (weighted, ranges, len, factor, gradient);
+        launch(stream, of_values, ones(count * s.dim)?, doing, arguments)
     }
 }
 
-/// Tiles in a range and ranges of n keys, for so many queries: two blocks fill a multiprocessor.
-fn cut(multiprocessors: usize, [queries, n]: [usize; 2], dim: usize) -> (usize, usize) {
-    let tiles = n.div_ceil(SIDE);
+/// Ranges of n keys for so many queries: two blocks fill a multiprocessor.
+fn cut(multiprocessors: usize, [queries, n]: [usize; 2], dim: usize) -> Ranges {
     let blocks = (queries.div_ceil(SIDE) * dim.div_ceil(CHUNK)).max(1);
-    let wanted = (2 * multiprocessors / blocks).max(1);
-    let tiles_per_range = tiles.div_ceil(wanted).max(1);
-    (tiles_per_range, tiles.div_ceil(tiles_per_range))
+    Ranges::new(n.div_ceil(SIDE), 2 * multiprocessors / blocks)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::testing::{OnDevice, open, unwritten};
-    use crate::testing::uniform;
 
     #[test]
-    fn a_cut_covers_the_keys_once() {
+    fn a_cut_takes_little_memory() {
         for (n, dim) in [(2, 1), (64, 128), (65, 128), (1024, 128), (8192, 300), (100_000, 32)] {
-            let (per_range, ranges) = cut(132, [n, n], dim);
-            let tiles = n.div_ceil(SIDE);
-            assert!(per_range * ranges >= tiles && per_range * (ranges - 1) < tiles);
-            assert!(ranges * n * dim * 4 < 64 << 20, "{n} rows of {dim}");
+            let ranges = cut(132, [n, n], dim);
+            assert!(ranges.count * n * dim * 4 < 64 << 20, "{n} rows of {dim}");
         }
-        assert_eq!(cut(132, [1024, 1024], 128), (1, 16));
+        assert_eq!(cut(132, [1024, 1024], 128), Ranges { tiles_each: 1, count: 16 });
         // Of four processes: an eighth of the rows are queries.
-        assert_eq!(cut(132, [512, 4096], 128), (2, 32));
-    }
-
-    #[test]
-    #[ignore = "needs an NVIDIA GPU"]
-    fn a_batch_of_512_pictures_takes_far_less_than_a_step() {
-        let cuda = open();
-        let rows = OnDevice::new(&cuda, &uniform(3, 1024 * 128));
-        let out = [1024, 1024 * 128].map(|len| unwritten(&cuda, len));
-        let shape = Shape { views: 2, batch: 512, dim: 128, first: 0, own: 512 };
-        let loss = Contrastive::new(&cuda, shape, false).unwrap();
-        let run = |times: usize| {
-            for _ in 0..times {
-                let at = out.each_ref().map(|o| o.at);
-                loss.enqueue(cuda.stream(), None, rows.at, [0.5, 1.0], at).unwrap();
-            }
-            cuda.synchronise().unwrap();
-        };
-        run(100);
-        let start = std::time::Instant::now();
-        run(1000);
-        let each = start.elapsed() / 1000;
-        eprintln!("1024 rows of 128: {each:?}");
-        assert!(each.as_micros() < 500, "{each:?}");
+        assert_eq!(cut(132, [512, 4096], 128), Ranges { tiles_each: 2, count: 32 });
     }
 }

@@ -6,13 +6,11 @@
 //! so the bits are the same every time on one GPU. Beside the bank this takes ranges × batch × (dim
 //! + 2) values: 9 MB on an H200 for a batch of 128 or 256.
 
-use std::sync::Arc;
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
-
-use super::shape;
-use crate::cuda::launch::{Pointer, side_by_side};
-use crate::cuda::{Cuda, Precision, allow_shared, failed};
+use super::Ranges;
+use crate::cuda::launch::{Pointer, blocks, launch, shape};
+use crate::cuda::{Cuda, Precision, allow_shared};
 use crate::{Error, Result};
 
 /// Keys in a tile of either kernel.
@@ -39,8 +37,7 @@ struct Cut {
     /// Blocks of queries, chunks of columns.
     blocks: usize,
     chunks: usize,
-    tiles_per_range: usize,
-    ranges: usize,
+    ranges: Ranges,
 }
 
 impl Cut {
@@ -50,19 +47,9 @@ impl Cut {
         let (side, fill) = if bf16 { (128, 1) } else { (64, 2) };
         let blocks = batch.div_ceil(side);
         let chunks = if bf16 { 1 } else { dim.div_ceil(CHUNK) };
-        let tiles = n.div_ceil(TILE);
         let wanted = fill * multiprocessors / (blocks * chunks).max(1);
-        let tiles_per_range = tiles.div_ceil(wanted.clamp(1, MOST_RANGES)).max(1);
-        Cut {
-            bf16,
-            batch,
-            n,
-            dim,
-            blocks,
-            chunks,
-            tiles_per_range,
-            ranges: tiles.div_ceil(tiles_per_range),
-        }
+        let ranges = Ranges::new(n.div_ceil(TILE), wanted.min(MOST_RANGES));
+        Cut { bf16, batch, n, dim, blocks, chunks, ranges }
     }
 }
 
@@ -116,16 +103,13 @@ impl SoftmaxKernels {
         let bf16 = cuda.precision() == Precision::Bf16;
         let cut = Cut::new(bf16, cuda.multiprocessors()?, batch, n, dim);
         let file = if cut.bf16 { "loss_bf16" } else { "loss_f32" };
-        let kernel = match weighted {
-            true => format!("{file}_weighted"),
-            false => file.into(),
-        };
+        let kernel = if weighted { format!("{file}_weighted") } else { file.into() };
         let tiles = cuda.function(file, &kernel)?;
         if !cut.bf16 {
             allow_shared(&tiles, F32_SHARED)?;
         }
         let zeros = |len| cuda.zeros(len, "sums of the loss");
-        let each = cut.ranges * batch;
+        let each = cut.ranges.count * batch;
         let memory = [zeros(each)?, zeros(each)?, zeros(each * dim)?];
         Ok(SoftmaxKernels {
             cut,
@@ -137,11 +121,6 @@ impl SoftmaxKernels {
         })
     }
 
-    /// Whether it is for losses of this size.
-    pub(in crate::cuda) fn fits(&self, batch: usize, n: usize, dim: usize) -> bool {
-        (self.cut.batch, self.cut.n, self.cut.dim) == (batch, n, dim)
-    }
-
     /// Asks for the losses and the gradient of weight · mean(losses), both written (`=`), and waits
     /// for nothing.
     ///
@@ -150,7 +129,7 @@ impl SoftmaxKernels {
     /// lies beyond the keys.
     pub(in crate::cuda) fn enqueue(
         &self,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         [queries, keys]: [Pointer; 2],
         [temperature, weight]: [f32; 2],
         positives: PositivePointers,
@@ -161,23 +140,14 @@ impl SoftmaxKernels {
         }
         self.enqueue_tiles(stream, [queries, keys], temperature, None)?;
         let cut = &self.cut;
-        let [batch, n, dim, ranges] = [cut.batch, cut.n, cut.dim, cut.ranges].map(|v| v as i32);
+        let sizes = [cut.batch, cut.n, cut.dim].map(|v| v as i32);
         let (inverse, rounded) = (1.0 / temperature, i32::from(cut.bf16));
-        let mut launch = stream.launch_builder(&self.merge);
-        launch.arg(&queries).arg(&keys).arg(&batch).arg(&n).arg(&dim);
-        launch.arg(&inverse).arg(&ranges);
-        self.places.iter().for_each(|pointer| {
-            launch.arg(pointer);
-        });
-        launch.arg(&positives.starts).arg(&positives.members);
-        let count = positives.count as u32;
-        let each = i32::from(positives.each);
-        launch.arg(&positives.items).arg(&count).arg(&each);
-        launch.arg(&weight).arg(&rounded).arg(&losses).arg(&gradient);
-        // SAFETY: as above; the caller's positives lie within the keys.
-        let launched =
-            unsafe { launch.launch(shape([side_by_side(cut.batch)?, 1, 1], MERGE_THREADS, 0)) };
-        launched.map(drop).map_err(|e| failed("the loss of a batch", e))
+        let of_keys = ([queries, keys], sizes, inverse, cut.ranges.count as i32, self.places);
+        let PositivePointers { starts, members, items, count, each } = positives;
+        let of_positives = ([starts, members, items], count as u32, i32::from(each));
+        let arguments = (of_keys, of_positives, weight, rounded, [losses, gradient]);
+        let shape = blocks(cut.batch, MERGE_THREADS)?;
+        launch(stream, &self.merge, shape, "the loss of a batch", arguments)
     }
 }
 
@@ -186,7 +156,7 @@ impl SoftmaxKernels {
     /// and where it says how many there are.
     pub(super) fn enqueue_tiles(
         &self,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         [queries, keys]: [Pointer; 2],
         temperature: f32,
         weights: Option<[Pointer; 2]>,
@@ -195,34 +165,21 @@ impl SoftmaxKernels {
             return Err(Error::Plan("a softmax with weights, or without".into()));
         }
         let cut = &self.cut;
-        if cut.ranges == 0 {
+        if cut.ranges.count == 0 {
             return Ok(()); // no keys
         }
-        let [batch, n, dim, per_range] =
-            [cut.batch, cut.n, cut.dim, cut.tiles_per_range].map(|v| v as i32);
-        let inverse = 1.0 / temperature;
-        let mut launch = stream.launch_builder(&self.tiles);
-        launch.arg(&queries).arg(&keys);
-        launch.arg(&batch).arg(&n).arg(&dim);
-        launch.arg(&inverse).arg(&per_range);
-        self.places.iter().for_each(|pointer| {
-            launch.arg(pointer);
-        });
-        weights.iter().flatten().for_each(|pointer| {
-            launch.arg(pointer);
-        });
-        let grid = [cut.ranges, cut.blocks, cut.chunks].map(|v| v as u32);
-        let shared = if cut.bf16 { 0 } else { F32_SHARED };
-        // SAFETY: the arguments are those of either kernel, and the memory is as large as the cut
-        // says.
-        let launched = unsafe { launch.launch(shape(grid, 256, shared)) };
-        launched.map(drop).map_err(|e| failed("the softmax over all keys", e))
+        let sizes = [cut.batch, cut.n, cut.dim].map(|v| v as i32);
+        let (inverse, per_range) = (1.0 / temperature, cut.ranges.tiles_each as i32);
+        let arguments = ([queries, keys], sizes, inverse, per_range, self.places, weights);
+        let grid = [cut.ranges.count, cut.blocks, cut.chunks].map(|v| v as u32);
+        let shape = shape(grid, [256, 1], if cut.bf16 { 0 } else { F32_SHARED });
+        launch(stream, &self.tiles, shape, "the softmax over all keys", arguments)
     }
 
     /// How many ranges there are, whether values are rounded, and where the ranges' maxima, sums
     /// and weighted keys lie.
     pub(super) fn ranges(&self) -> (usize, bool, [Pointer; 3]) {
-        (self.cut.ranges, self.cut.bf16, self.places)
+        (self.cut.ranges.count, self.cut.bf16, self.places)
     }
 }
 
@@ -230,10 +187,9 @@ impl SoftmaxKernels {
 mod tests {
     use super::*;
 
-    /// Every tile belongs to one range, no range is empty, and the memory stays small however many
-    /// keys there are.
+    /// The memory stays small however many keys there are.
     #[test]
-    fn a_cut_covers_the_keys_once() {
+    fn a_cut_takes_little_memory() {
         for bf16 in [true, false] {
             for (batch, n, dim) in [
                 (1, 1, 1),
@@ -243,11 +199,8 @@ mod tests {
                 (100_000, 10_000_000, 32),
             ] {
                 let cut = Cut::new(bf16, 132, batch, n, dim);
-                let tiles = n.div_ceil(TILE);
-                assert!(cut.ranges * cut.tiles_per_range >= tiles, "{cut:?}");
-                assert!((cut.ranges - 1) * cut.tiles_per_range < tiles, "{cut:?}");
-                assert!((1..=MOST_RANGES).contains(&cut.ranges), "{cut:?}");
-                let bytes = cut.ranges * batch * (dim + 2) * 4;
+                assert!((1..=MOST_RANGES).contains(&cut.ranges.count), "{cut:?}");
+                let bytes = cut.ranges.count * batch * (dim + 2) * 4;
                 assert!(batch > 256 || bytes < 64 << 20, "{cut:?}: {bytes} bytes");
                 assert_eq!(cut.bf16, bf16 && (32..=128).contains(&dim));
             }

@@ -4,29 +4,24 @@
 //! Keys are cut into ranges, as many as fill the GPU once, and the ranges' best are compared in
 //! order: the bits are the same every time on one GPU.
 
-use std::sync::Arc;
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
-
-use super::{rows, shape};
+use super::{Ranges, rows};
 use crate::Result;
-use crate::cuda::launch::{Pointer, side_by_side};
-use crate::cuda::{Cuda, allow_shared, failed};
+use crate::cuda::launch::{Pointer, launch, shape, warps};
+use crate::cuda::{Cuda, allow_shared};
 
 /// Rows in a block and in a tile.
 const SIDE: usize = 64;
 /// Shared memory: two tiles of rows, padded.
 const SHARED: usize = 2 * SIDE * (128 + 4) * 4;
-/// Threads of the second kernel.
-const THREADS: usize = 256;
 
 /// The search of so many queries among as many keys, with its memory.
 pub(in crate::cuda) struct Nearest {
     count: usize,
     n: usize,
     dim: usize,
-    tiles_per_range: usize,
-    ranges: usize,
+    ranges: Ranges,
     kernels: [CudaFunction; 2],
     /// The best similarity of each query in each range, and which key it is of; and where they lie.
     _similarities: CudaSlice<f32>,
@@ -38,17 +33,18 @@ impl Nearest {
     /// Allocates what searches of `count` queries among `n` keys need.
     pub(in crate::cuda) fn new(cuda: &Cuda, count: usize, n: usize, dim: usize) -> Result<Self> {
         rows("keys", n * dim, dim)?;
-        let (tiles_per_range, ranges) = cut(cuda.multiprocessors()?, count, n);
+        // Two blocks fill a multiprocessor.
+        let blocks = count.div_ceil(SIDE).max(1);
+        let ranges = Ranges::new(n.div_ceil(SIDE), 2 * cuda.multiprocessors()? / blocks);
         let kernel = |name| cuda.function("nearest", name);
         let kernels = [kernel("nearest_in_ranges")?, kernel("nearest_copy")?];
         allow_shared(&kernels[0], SHARED)?;
-        let similarities = cuda.zeros(ranges * count, "similarities of nearest rows")?;
-        let found = cuda.zeros(ranges * count, "nearest rows")?;
+        let similarities = cuda.zeros(ranges.count * count, "similarities of nearest rows")?;
+        let found = cuda.zeros(ranges.count * count, "nearest rows")?;
         Ok(Nearest {
             count,
             n,
             dim,
-            tiles_per_range,
             ranges,
             kernels,
             places: [cuda.pointer(&similarities), cuda.pointer(&found)],
@@ -57,62 +53,25 @@ impl Nearest {
         })
     }
 
-    /// Whether it is for matrices of this shape.
-    pub(in crate::cuda) fn fits(&self, count: usize, n: usize, dim: usize) -> bool {
-        (self.count, self.n, self.dim) == (count, n, dim)
-    }
-
     /// Asks for each query's key to be written (`=`) to `to`, and waits for nothing.
     pub(in crate::cuda) fn enqueue(
         &self,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         [queries, keys, to]: [Pointer; 3],
     ) -> Result<()> {
         if self.count == 0 {
             return Ok(());
         }
         let [count, n, dim] = [self.count, self.n, self.dim].map(|v| v as i32);
-        let [per_range, ranges] = [self.tiles_per_range, self.ranges].map(|v| v as i32);
-        let [similarities, found] = self.places;
-        let failed = |e| failed("the search for nearest rows", e);
-        let blocks = self.count.div_ceil(SIDE) as u32;
+        let [per_range, ranges] = [self.ranges.tiles_each, self.ranges.count].map(|v| v as i32);
+        let (doing, blocks) = ("the search for nearest rows", self.count.div_ceil(SIDE) as u32);
+        let [in_ranges, copy] = &self.kernels;
 
-        let mut launch = stream.launch_builder(&self.kernels[0]);
-        launch.arg(&queries).arg(&keys).arg(&count).arg(&n).arg(&dim);
-        launch.arg(&per_range).arg(&similarities).arg(&found);
-        let grid = shape([self.ranges as u32, blocks, 1], 256, SHARED);
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as its shape
-        // asks; here and below.
-        unsafe { launch.launch(grid) }.map_err(failed)?;
+        let grid = shape([self.ranges.count as u32, blocks, 1], [256, 1], SHARED);
+        let arguments = ([queries, keys], [count, n, dim, per_range], self.places);
+        launch(stream, in_ranges, grid, doing, arguments)?;
 
-        let mut launch = stream.launch_builder(&self.kernels[1]);
-        launch.arg(&similarities).arg(&found).arg(&ranges).arg(&count);
-        launch.arg(&keys).arg(&dim).arg(&to);
-        let blocks = side_by_side((32 * self.count).div_ceil(THREADS))?;
-        // SAFETY: as above; a warp a query, and keys that were found are keys there are.
-        unsafe { launch.launch(shape([blocks, 1, 1], THREADS as u32, 0)) }.map_err(failed)?;
-        Ok(())
-    }
-}
-
-/// Tiles in a range and ranges of n keys: two blocks fill a multiprocessor.
-fn cut(multiprocessors: usize, count: usize, n: usize) -> (usize, usize) {
-    let (blocks, tiles) = (count.div_ceil(SIDE).max(1), n.div_ceil(SIDE));
-    let wanted = (2 * multiprocessors / blocks).max(1);
-    let tiles_per_range = tiles.div_ceil(wanted).max(1);
-    (tiles_per_range, tiles.div_ceil(tiles_per_range))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cut_covers_the_keys_once() {
-        for (count, n) in [(1, 1), (64, 64), (1024, 50_000), (200, 65_536), (5000, 65)] {
-            let (per_range, ranges) = cut(132, count, n);
-            let tiles = n.div_ceil(SIDE);
-            assert!(per_range * ranges >= tiles && per_range * (ranges - 1) < tiles);
-        }
+        let arguments = (self.places, ranges, count, keys, dim, to);
+        launch(stream, copy, warps(self.count)?, doing, arguments)
     }
 }

@@ -1,16 +1,12 @@
 //! Which rows a loss over a sample looks at in a step, and their copies (kernels/sampled.cu).
 
-use std::sync::Arc;
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DeviceRepr, PushKernelArg};
+use crate::cuda::Cuda;
+use crate::cuda::launch::{Pointer, argument, blocks, launch, ones, warps};
+use crate::{Result, RowSample};
 
-use super::shape;
-use crate::cuda::launch::{Pointer, side_by_side};
-use crate::cuda::{Cuda, failed};
-use crate::{Error, Result, RowSample};
-
-/// Threads of a block, and of the one that packs.
-const THREADS: u32 = 256;
+/// Threads of the block that packs.
 const PACK_THREADS: u32 = 1024;
 
 /// What the kernels are told, in their own order.
@@ -24,9 +20,7 @@ struct SampleWords {
     seed_low: u32,
     seed_high: u32,
 }
-
-// SAFETY: plain words, laid out as the kernels' struct has them.
-unsafe impl DeviceRepr for SampleWords {}
+argument!(SampleWords);
 
 /// The rows of a step, with their memory.
 pub(super) struct SampledRows {
@@ -94,36 +88,20 @@ impl SampledRows {
     pub(super) fn enqueue(
         &self,
         cuda: &Cuda,
-        stream: &Arc<CudaStream>,
+        stream: &CudaStream,
         [table, step, keys]: [Pointer; 3],
         [n, first]: [usize; 2],
     ) -> Result<()> {
-        let failed = |e| failed("a sample of the keys", e);
+        let (words, doing) = (self.words, "a sample of the keys");
         let [found, counts] = [&self.found, &self.counts].map(|v| cuda.pointer(v));
         let [picked, here] = [&self.picked, &self.here].map(|v| cuda.pointer(v));
         let (log_weights, rows) = (cuda.pointer(&self.log_weights), cuda.pointer(&self.rows));
-        let grid = |threads: usize| {
-            let blocks = side_by_side(threads.div_ceil(THREADS as usize))?;
-            Ok::<_, Error>([blocks, 1, 1])
-        };
-        let mut launch = stream.launch_builder(&self.find);
-        launch.arg(&self.words).arg(&table).arg(&step);
-        launch.arg(&found).arg(&counts);
-        // SAFETY: the arguments are those of the kernels, here and below, and the memory is as
-        // large as the places are many.
-        unsafe { launch.launch(shape(grid(self.places)?, THREADS, 0)) }.map_err(failed)?;
-        let [first, n] = [first, n].map(|v| v as u32);
-        let mut launch = stream.launch_builder(&self.pack);
-        launch.arg(&self.words).arg(&found).arg(&first).arg(&n);
-        launch.arg(&counts).arg(&picked).arg(&log_weights).arg(&here);
-        // SAFETY: as above.
-        unsafe { launch.launch(shape([1, 1, 1], PACK_THREADS, 0)) }.map_err(failed)?;
-        let dim = self.dim as i32;
-        let mut launch = stream.launch_builder(&self.copy);
-        launch.arg(&keys).arg(&dim);
-        launch.arg(&picked).arg(&here).arg(&rows);
-        // SAFETY: as above; rows that are picked are among the keys here.
-        let copied = unsafe { launch.launch(shape(grid(32 * self.places)?, THREADS, 0)) };
-        copied.map(drop).map_err(failed)
+        let arguments = (words, [table, step, found, counts]);
+        launch(stream, &self.find, ones(self.places)?, doing, arguments)?;
+        let range = [first, n].map(|v| v as u32);
+        let arguments = (words, found, range, [counts, picked, log_weights, here]);
+        launch(stream, &self.pack, blocks(1, PACK_THREADS)?, doing, arguments)?;
+        let arguments = (keys, self.dim as i32, [picked, here, rows]);
+        launch(stream, &self.copy, warps(self.places)?, doing, arguments)
     }
 }

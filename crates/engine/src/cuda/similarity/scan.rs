@@ -7,10 +7,10 @@
 
 use std::f32::consts::LOG2_E;
 
-use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, PushKernelArg, ValidAsZeroBits};
+use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, ValidAsZeroBits};
 
-use super::{rows, shape};
-use crate::cuda::launch::{Pointer, side_by_side};
+use super::{Ranges, rows};
+use crate::cuda::launch::{Pointer, launch, shape, side_by_side};
 use crate::cuda::{Cuda, allow_shared, failed};
 use crate::similarity::{Neighbours, Scan, ScanResult};
 use crate::{Error, Result};
@@ -34,24 +34,21 @@ struct Cut {
     /// Neighbours of this round.
     k: usize,
     blocks: usize,
-    tiles_per_range: usize,
-    ranges: usize,
+    ranges: Ranges,
     /// Candidates a query may have before they are sorted out; a power of two.
     capacity: usize,
 }
 
 impl Cut {
     fn new(slots: usize, rows: usize, n: usize, k: usize) -> Self {
-        let (blocks, tiles) = (rows.div_ceil(SIDE), n.div_ceil(SIDE));
+        let blocks = rows.div_ceil(SIDE);
         let most = MOST_RANGES.min(MOST_MERGED / k.max(1));
-        let wanted = (slots / blocks.max(1)).clamp(1, most);
-        let tiles_per_range = tiles.div_ceil(wanted).max(1);
         Cut {
             rows,
             k,
             blocks,
-            tiles_per_range,
-            ranges: tiles.div_ceil(tiles_per_range).max(1),
+            // What is merged, and be it nothing, is written by one range at least.
+            ranges: Ranges::new(n.div_ceil(SIDE).max(1), (slots / blocks.max(1)).min(most)),
             // A tile can add a candidate for each of its keys; some room beyond makes sorting rare.
             capacity: (k + SIDE + SIDE / 2).next_power_of_two().max(2 * SIDE),
         }
@@ -65,7 +62,7 @@ impl Cut {
 
     /// Candidates that are put together.
     fn merged(&self) -> usize {
-        (self.ranges * self.k).next_power_of_two().max(2)
+        (self.ranges.count * self.k).next_power_of_two().max(2)
     }
 }
 
@@ -172,10 +169,10 @@ impl<'a> Scanner<'a> {
         entropy: Option<f32>,
         bounds: Option<&CudaSlice<u64>>,
     ) -> Result<Found> {
-        let lists = if cut.k == 0 { 0 } else { cut.ranges * cut.rows * cut.capacity };
+        let lists = if cut.k == 0 { 0 } else { cut.ranges.count * cut.rows * cut.capacity };
         let candidates = self.zeros::<u64>(lists)?;
         let sums =
-            self.zeros::<f32>(if entropy.is_some() { cut.ranges * cut.rows * 3 } else { 0 })?;
+            self.zeros::<f32>(if entropy.is_some() { cut.ranges.count * cut.rows * 3 } else { 0 })?;
         let found = Found {
             indices: self.zeros(cut.rows * cut.k)?,
             similarities: self.zeros(cut.rows * cut.k)?,
@@ -185,42 +182,31 @@ impl<'a> Scanner<'a> {
         };
         let int = |v: usize| v as i32;
         let (first, rows, n, dim) = (int(first), int(cut.rows), int(self.n), int(self.scan.dim));
-        let (k, ranges, capacity) = (int(cut.k), int(cut.ranges), int(cut.capacity));
-        let (per_range, same) = (int(cut.tiles_per_range), i32::from(self.scan.same));
+        let (k, ranges, capacity) = (int(cut.k), int(cut.ranges.count), int(cut.capacity));
+        let (per_range, same) = (int(cut.ranges.tiles_each), i32::from(self.scan.same));
         let scale = entropy.map_or(0.0, |t| LOG2_E / t);
-        let (stream, none) = (self.cuda.stream(), 0_u64);
+        let (cuda, stream) = (self.cuda, self.cuda.stream());
+        let [candidates_at, bounds_at] =
+            [Some(&candidates), bounds].map(|of| of.map_or(0, |of| cuda.pointer(of)));
+        let sums_at = cuda.pointer(&sums);
 
-        let mut launch = stream.launch_builder(&self.tiles);
-        launch.arg(&self.queries).arg(&self.keys);
-        launch.arg(&first).arg(&rows).arg(&n).arg(&dim);
-        launch.arg(&scale).arg(&k).arg(&same);
-        launch.arg(&per_range).arg(&capacity).arg(&candidates);
-        match bounds {
-            Some(bounds) => launch.arg(bounds),
-            None => launch.arg(&none),
-        };
-        launch.arg(&sums);
-        let grid = [cut.blocks as u32, cut.ranges as u32, 1];
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as the cut
-        // says.
-        let launched = unsafe { launch.launch(shape(grid, 256, cut.tiles_shared())) };
-        launched.map_err(|e| failed("comparing queries with keys", e))?;
+        let sizes = [first, rows, n, dim];
+        let how = (scale, k, same, per_range, capacity);
+        let results = [candidates_at, bounds_at, sums_at];
+        let arguments = ([self.queries, self.keys], sizes, how, results);
+        let grid = [cut.blocks as u32, cut.ranges.count as u32, 1];
+        let on_tiles = shape(grid, [256, 1], cut.tiles_shared());
+        launch(stream, &self.tiles, on_tiles, "comparing queries with keys", arguments)?;
 
         let merged = cut.merged();
-        let (size, threads) = (int(merged), if merged > 64 { 256 } else { 32 });
-        let mut launch = stream.launch_builder(&self.merge);
-        launch.arg(&rows).arg(&ranges).arg(&k).arg(&capacity).arg(&size);
-        launch.arg(&candidates).arg(&sums);
-        launch.arg(&found.indices).arg(&found.similarities).arg(&found.bounds);
-        match entropy {
-            Some(_) => launch.arg(&found.entropy),
-            None => launch.arg(&none),
-        };
-        launch.arg(&found.log_sum);
-        // SAFETY: as above.
-        let launched =
-            unsafe { launch.launch(shape([side_by_side(cut.rows)?, 1, 1], threads, merged * 8)) };
-        launched.map_err(|e| failed("putting neighbours together", e))?;
+        let threads = if merged > 64 { 256 } else { 32 };
+        let sizes = [rows, ranges, k, capacity, int(merged)];
+        let neighbours = [cuda.pointer(&found.indices), cuda.pointer(&found.similarities)];
+        let entropy_at = entropy.map_or(0, |_| cuda.pointer(&found.entropy));
+        let rest = [cuda.pointer(&found.bounds), entropy_at, cuda.pointer(&found.log_sum)];
+        let arguments = (sizes, [candidates_at, sums_at], neighbours, rest);
+        let on_rows = shape([side_by_side(cut.rows)?, 1, 1], [threads, 1], merged * 8);
+        launch(stream, &self.merge, on_rows, "putting neighbours together", arguments)?;
         Ok(found)
     }
 
@@ -242,7 +228,8 @@ impl<'a> Scanner<'a> {
         self.read(&found.similarities, &mut similarities)?;
         if let Some(at) = indices.iter().position(|i| *i == NOBODY) {
             return Err(Error::Device(format!(
-                "query {}: only {} of its similarities are finite numbers, and {} neighbours were asked for",
+                "query {}: only {} of its similarities are finite numbers, and {} \
+                 neighbours were asked for",
                 first + at / cut.k,
                 done + at % cut.k,
                 to.k
@@ -282,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_covers_the_keys_once_and_fits_its_memory() {
+    fn a_cut_fits_its_memory() {
         for (rows, n, k) in [
             (1, 1, 0),
             (1, 5, 4),
@@ -292,9 +279,6 @@ mod tests {
             (1, 3_000_000, 1),
         ] {
             let cut = Cut::new(264, rows, n, k);
-            let tiles = n.div_ceil(SIDE);
-            assert!(cut.ranges * cut.tiles_per_range >= tiles, "{cut:?}");
-            assert!((cut.ranges - 1) * cut.tiles_per_range < tiles, "{cut:?}");
             assert!(cut.merged() <= MOST_MERGED, "{cut:?}");
             assert!(cut.capacity > k + SIDE, "{cut:?}");
             assert!(cut.tiles_shared() <= 96 << 10, "{cut:?}");

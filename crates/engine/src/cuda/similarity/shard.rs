@@ -8,17 +8,14 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
 use super::loss::{MERGE_THREADS, PositivePointers, SoftmaxKernels};
 use super::sampled::SampledRows;
-use crate::cuda::launch::{Pointer, side_by_side};
+use crate::cuda::Cuda;
+use crate::cuda::launch::{Pointer, blocks, launch, ones};
 use crate::cuda::nccl::{Kind, Nccl};
-use crate::cuda::{Cuda, failed};
 use crate::{Result, RowSample};
-
-/// Threads of a block that tells positives.
-const TELL_THREADS: u32 = 256;
 
 /// Rows of all processes, one process's after the other's, and the items they are of; every process
 /// has as many.
@@ -45,10 +42,6 @@ impl GatheredRows {
             rows: cuda.zeros(ranks * count * dim, what)?,
             indices: cuda.zeros(ranks * items, what)?,
         })
-    }
-
-    pub(in crate::cuda) fn fits(&self, shape: [usize; 3]) -> bool {
-        [self.count, self.items, self.dim] == shape
     }
 
     /// Where rows and items lie.
@@ -154,10 +147,6 @@ impl ShardSoftmax {
         })
     }
 
-    pub(in crate::cuda) fn fits(&self, shape: &ShardShape) -> bool {
-        self.shape == *shape
-    }
-
     /// Asks for the losses of this process's queries and the gradient of weight · mean(losses),
     /// both written (`=`), and waits for nothing. Positives are numbers among all keys. `step` is
     /// where the step's number lies. A process alone asks nobody.
@@ -215,18 +204,11 @@ impl ShardSoftmax {
     fn enqueue_table(&self, stream: &Arc<CudaStream>, positives: PositivePointers) -> Result<()> {
         let shape = &self.shape;
         let (count, table) = (shape.ranks * shape.items, self.cuda.pointer(&self.table));
-        let blocks = side_by_side((count * shape.width()).div_ceil(TELL_THREADS as usize))?;
-        let [first, here, _] = shape.known.map(|v| v as u32);
-        let [count, width] = [count, shape.width()].map(|v| v as u32);
-        let mut launch = stream.launch_builder(&self.tell);
-        launch.arg(&positives.starts).arg(&positives.members);
-        launch.arg(&positives.items).arg(&count);
-        launch.arg(&first).arg(&here).arg(&width).arg(&table);
-        let grid = super::shape([blocks, 1, 1], TELL_THREADS, 0);
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes
-        // ask.
-        let launched = unsafe { launch.launch(grid) };
-        launched.map(drop).map_err(|e| failed("positives of several processes", e))
+        let on_table = ones(count * shape.width())?;
+        let [first, here, _] = shape.known;
+        let numbers = [count, first, here, shape.width()].map(|v| v as u32);
+        let arguments = ([positives.starts, positives.members, positives.items], numbers, table);
+        launch(stream, &self.tell, on_table, "positives of several processes", arguments)
     }
 
     /// The sums over the keys that are here, or over those of the sample that are.
@@ -257,27 +239,16 @@ impl ShardSoftmax {
     ) -> Result<()> {
         let (cuda, shape, all) = (&self.cuda, &self.shape, self.shape.queries());
         let (ranges, rounded, places) = self.softmax.ranges();
-        let [dim, per_rank] = [shape.dim, shape.count].map(|v| v as i32);
-        let [batch, n, ranges] = [all, shape.n, ranges].map(|v| v as i32);
+        let [batch, n, dim, ranges, per_rank] =
+            [all, shape.n, shape.dim, ranges, shape.count].map(|v| v as i32);
         let (inverse, rounded) = (1.0 / temperature, i32::from(rounded));
         let [width, count, first] = [shape.width(), shape.items, shape.first].map(|v| v as u32);
-        let (each, sums) = (i32::from(each), cuda.pointer(&self.sums));
-        let (table, of_positives) = (cuda.pointer(&self.table), cuda.pointer(&self.positives));
-        let mut launch = stream.launch_builder(&self.look);
-        launch.arg(&queries).arg(&keys);
-        launch.arg(&batch).arg(&n).arg(&dim);
-        launch.arg(&inverse).arg(&ranges);
-        places.iter().for_each(|pointer| {
-            launch.arg(pointer);
-        });
-        launch.arg(&table).arg(&width).arg(&count).arg(&each);
-        launch.arg(&rounded).arg(&first).arg(&per_rank);
-        launch.arg(&sums).arg(&means).arg(&of_positives);
-        let grid = super::shape([side_by_side(all)?, 1, 1], MERGE_THREADS, 0);
-        // SAFETY: the arguments are those of the kernel, and the memory is as large as its sizes
-        // ask; positives that are not here are not read.
-        let launched = unsafe { launch.launch(grid) };
-        launched.map(drop).map_err(|e| failed("the loss over keys of several processes", e))
+        let table = (cuda.pointer(&self.table), [width, count], i32::from(each));
+        let results = [cuda.pointer(&self.sums), means, cuda.pointer(&self.positives)];
+        let of_keys = ([queries, keys], [batch, n, dim], inverse, ranges, places);
+        let arguments = (of_keys, table, rounded, first, per_rank, results);
+        let doing = "the loss over keys of several processes";
+        launch(stream, &self.look, blocks(all, MERGE_THREADS)?, doing, arguments)
     }
 
     /// From what all parts say to losses, and to this part's share of the gradient in place of the
@@ -292,17 +263,11 @@ impl ShardSoftmax {
     ) -> Result<()> {
         let (shape, all) = (&self.shape, self.shape.queries());
         let positives = self.cuda.pointer(&self.positives);
-        let numbers = [shape.ranks, rank, all, shape.count, shape.dim];
-        let [ranks, rank, batch, per_rank, dim] = numbers.map(|v| v as i32);
-        let (inverse, each) = (1.0 / temperature, i32::from(each));
-        let mut launch = stream.launch_builder(&self.share);
-        launch.arg(&sums).arg(&ranks).arg(&rank);
-        launch.arg(&batch).arg(&per_rank).arg(&dim);
-        launch.arg(&inverse).arg(&each).arg(&weight);
-        launch.arg(&positives).arg(&means).arg(&losses);
-        // SAFETY: as above.
-        let launched = unsafe { launch.launch(super::shape([side_by_side(all)?, 1, 1], 128, 0)) };
-        launched.map(drop).map_err(|e| failed("the loss over keys of several processes", e))
+        let sizes = [shape.ranks, rank, all, shape.count, shape.dim].map(|v| v as i32);
+        let numbers = (1.0 / temperature, i32::from(each), weight);
+        let arguments = (sums, sizes, numbers, [positives, means, losses]);
+        let doing = "the loss over keys of several processes";
+        launch(stream, &self.share, blocks(all, 128)?, doing, arguments)
     }
 }
 
@@ -330,10 +295,7 @@ mod tests {
             let mut of_queries = Positives::default();
             let row = |q: usize| items[q / count * 4 + q % count % 4];
             (0..ranks * count).for_each(|q| of_queries.push(members(row(q))));
-            let of_queries = match each {
-                true => of_queries.counting_each(),
-                false => of_queries,
-            };
+            let of_queries = if each { of_queries.counting_each() } else { of_queries };
             let [mut losses, mut gradient] =
                 [ranks * count, queries.len()].map(|len| vec![0.0; len]);
             let (l, g, wide) = (&mut losses, &mut gradient, widen(&queries));

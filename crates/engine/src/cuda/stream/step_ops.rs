@@ -1,20 +1,16 @@
 //! What steps are made of, on a GPU: each call is a few kernels on the stream.
 
 use std::hash::Hash;
-use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, LaunchConfig, PushKernelArg};
-
-use super::super::launch::{Pointer, side_by_side};
-use super::super::losses::Losses;
+use super::super::launch::{BLOCK, Pointer, blocks, counts, ones, warps};
 use super::super::profile::{Cost, Part};
 use super::super::similarity::{
     self, Blend, Contrastive, CudaPositives, GatheredRows, Nearest, PositivePointers, ShardShape,
     ShardSoftmax, SoftmaxKernels, ViewShape,
 };
+use super::super::slice;
 use super::super::tiles::enqueue_tiles;
-use super::super::{failed, slice};
-use super::{GpuStream, THREADS, one_block};
+use super::GpuStream;
 use crate::stream::{
     Counting, Labelled, Loss, Rows, SoftmaxLoss, StepOps, Tiles, Views, made_for_shape,
 };
@@ -53,13 +49,11 @@ impl SoftmaxCall {
 impl GpuStream {
     /// The softmax over keys that are all here.
     fn softmax_whole(&mut self, call: &SoftmaxCall) -> Result<()> {
-        let (cuda, dim) = (self.cuda.clone(), call.dim);
-        let fits = |kept: &SoftmaxKernels| kept.fits(call.batch, call.n, dim);
-        let make = || SoftmaxKernels::new(&cuda, call.batch, call.n, dim);
-        let place = made_for_shape(&mut self.softmax, fits, make)?;
+        let make = || SoftmaxKernels::new(&self.cuda, call.batch, call.n, call.dim);
+        let place = made_for_shape(&mut self.softmax, [call.batch, call.n, call.dim], make)?;
         self.part(Part::Loss, call.cost(1), call.signature(), |s| {
             let (stream, c) = (&s.stream.inner, call);
-            s.softmax[place].enqueue(stream, c.places, c.numbers, c.positives, c.outputs)
+            s.softmax[place].1.enqueue(stream, c.places, c.numbers, c.positives, c.outputs)
         })
     }
 
@@ -77,7 +71,7 @@ impl GpuStream {
         }
         let nccl = self.together.as_ref().map(|t| t.nccl.clone());
         let nccl = nccl.filter(|_| of.keys.shard().is_some());
-        let (cuda, here) = (self.cuda.clone(), of.positives.here());
+        let here = of.positives.here();
         let shape = ShardShape {
             ranks: nccl.as_ref().map_or(1, |nccl| nccl.ranks()),
             count: call.batch,
@@ -89,18 +83,15 @@ impl GpuStream {
             known: [here.start, here.len(), of.positives.most()],
             sample,
         };
-        let place = made_for_shape(
-            &mut self.shards,
-            |kept| kept.fits(&shape),
-            || ShardSoftmax::new(&cuda, shape),
-        )?;
+        let make = || ShardSoftmax::new(&self.cuda, shape);
+        let place = made_for_shape(&mut self.shards, shape, make)?;
         let step = self.current() + 16; // the third: its number among all
         let signature = ("shards", call.signature(), shape, step);
         self.part(Part::Loss, call.cost(shape.ranks), signature, |s| {
             let (stream, [queries, keys]) = (&s.stream.inner, call.places);
             let (places, nccl) = ([queries, keys, step], nccl.as_deref());
             let (numbers, outputs) = (call.numbers, call.outputs);
-            s.shards[place].enqueue(stream, nccl, places, numbers, call.positives, outputs)
+            s.shards[place].1.enqueue(stream, nccl, places, numbers, call.positives, outputs)
         })
     }
 
@@ -133,19 +124,17 @@ impl GpuStream {
         })
     }
 
-    /// A loss over rows by one kernel or two: what it is of, and how they are launched, given the
-    /// places of losses and gradient.
+    /// A loss over rows by one kernel or two, which write losses and gradient (`=`): what it is of,
+    /// and how they are launched, given these places.
     fn row_loss(
         &mut self,
         of: impl Hash,
         loss: Loss,
-        launch: impl FnOnce(&Losses, &Arc<CudaStream>, [Pointer; 2]) -> Result<()>,
+        launch: impl FnOnce(&GpuStream, [Pointer; 2]) -> Result<()>,
     ) -> Result<()> {
         let outputs = [slice(&self.cuda, loss.rows)?, slice(&self.cuda, loss.gradient)?];
         let signature = (of, outputs, loss.weight.to_bits());
-        self.part(Part::Loss, Cost::default(), signature, |s| {
-            launch(&s.kernels.losses, &s.stream.inner, outputs)
-        })?;
+        self.part(Part::Loss, Cost::default(), signature, |s| launch(s, outputs))?;
         self.lose(loss.rows, loss.weight)
     }
 }
@@ -185,12 +174,18 @@ impl StepOps for GpuStream {
     }
 
     fn cross_entropy(&mut self, of: &Labelled, loss: Loss) -> Result<()> {
-        let (cuda, shape, weight) = (&self.cuda, [of.items.len(), of.classes], loss.weight);
+        let (cuda, batch, weight) = (&self.cuda, of.items.len(), loss.weight);
         let weights = of.weights.map(|w| slice(cuda, w)).transpose()?;
         let from = slice(cuda, of.logits)?;
         let words = [slice(cuda, of.labels)?, slice(cuda, of.items)?, weights.unwrap_or(0)];
-        self.row_loss(("cross-entropy", from, words), loss, |losses, stream, outputs| {
-            losses.cross_entropy(stream, from, shape, words, weight, outputs)
+        let classes = counts([of.classes])?;
+        self.row_loss(("cross-entropy", from, words), loss, |s, outputs| match batch {
+            0 => Ok(()),
+            _ => {
+                let arguments = (from, classes, words, weight / batch as f32, outputs);
+                let shape = blocks(batch, BLOCK)?;
+                s.enqueue(|k| &k.cross_entropy, shape, "cross-entropy", arguments)
+            }
         })
     }
 
@@ -199,8 +194,8 @@ impl StepOps for GpuStream {
         let places = [slice(cuda, from.values)?, slice(cuda, items)?, slice(cuda, to)?];
         let cost = Cost { flops: 0.0, bytes: (8 * rows * dim) as f64 };
         self.part(Part::Memory, cost, ("gather", places, rows, dim), |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
-            losses.gather_rows(stream, places, [rows, dim])
+            let arguments = ([places[0], places[1]], counts([rows, dim])?, places[2]);
+            s.enqueue(|k| &k.gather_rows, warps(rows)?, "gathering rows", arguments)
         })
     }
 
@@ -209,74 +204,68 @@ impl StepOps for GpuStream {
         let pictures = pixels.len() / (size * size * channels);
         let [from, to] = [slice(&self.cuda, pixels)?, slice(&self.cuda, to)?];
         let cost = Cost { flops: 0.0, bytes: 8.0 * values as f64 };
-        let shape = [pictures, size, channels].map(|n| n as u32);
+        let shape = counts([pictures, size, channels])?;
         self.part(Part::Rest, cost, ("quarters", from, to, shape), |s| {
-            let mut launch = s.stream.inner.launch_builder(&s.kernels.quarters);
-            launch.arg(&from);
-            shape.iter().for_each(|n| _ = launch.arg(n));
-            launch.arg(&to);
-            let grid = LaunchConfig {
-                grid_dim: (side_by_side(values.div_ceil(THREADS as usize))?, 1, 1),
-                ..one_block()
-            };
-            // SAFETY: the arguments are those of the kernel; both buffers cover the pictures, as
-            // the caller has checked.
-            let launched = unsafe { launch.launch(grid) };
-            launched.map(drop).map_err(|e| failed("quarters of pictures", e))
+            let arguments = (from, shape, to);
+            s.enqueue(|k| &k.quarters, ones(values)?, "quarters of pictures", arguments)
         })
     }
 
     fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
         let shape = [of.views, of.rows.len() / (of.views * of.dim), of.dim];
         let places = [slice(&self.cuda, of.rows)?, slice(&self.cuda, distances)?];
-        let numbers = [of.margin, loss.weight];
+        let (margin, scale) = (of.margin, 2.0 * loss.weight / shape[1] as f32);
         let what = ("counting", places, shape, of.margin.to_bits());
-        self.row_loss(what, loss, |kernels, stream, [losses, gradient]| {
-            let [from, distances] = places;
-            kernels.counting(stream, from, shape, numbers, [distances, losses, gradient])
+        self.row_loss(what, loss, |s, [losses, gradient]| {
+            let ([from, distances], words) = (places, counts(shape)?);
+            let arguments = (from, words, margin, distances, losses);
+            s.enqueue(|k| &k.counting_losses, warps(shape[1])?, "the counting loss", arguments)?;
+            let (rows, doing) = (warps(shape[0] * shape[1])?, "the counting loss's gradient");
+            let arguments = (from, words, margin, distances, scale, gradient);
+            s.enqueue(|k| &k.counting_gradient, rows, doing, arguments)
         })
     }
 
     fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()> {
         let Views { rows, views, dim } = of;
-        let cuda = self.cuda.clone();
         let n = similarity::rows("rows", rows.len(), dim)?;
         let nccl = self.together.as_ref().map(|t| t.nccl.clone());
         let (rank, ranks) = nccl.as_ref().map_or((0, 1), |n| (n.rank(), n.ranks()));
         let own = n / views;
         let shape = ViewShape { views, batch: ranks * own, dim, first: rank * own, own };
-        let place = made_for_shape(
-            &mut self.contrastive,
-            |c| c.fits(shape),
-            || Contrastive::new(&cuda, shape, nccl.is_some()),
-        )?;
-        let from = slice(&cuda, rows)?;
-        let outputs = [slice(&cuda, loss.rows)?, slice(&cuda, loss.gradient)?];
+        let make = || Contrastive::new(&self.cuda, shape, nccl.is_some());
+        let place = made_for_shape(&mut self.contrastive, shape, make)?;
+        let from = slice(&self.cuda, rows)?;
+        let outputs = [slice(&self.cuda, loss.rows)?, slice(&self.cuda, loss.gradient)?];
         let weight = loss.weight;
         let numbers = [temperature.to_bits(), weight.to_bits()];
         let signature = ("contrastive", from, outputs, numbers, views, dim);
         let cost =
             Cost { flops: 6.0 * (ranks * n * n * dim) as f64, bytes: (4 * ranks * n * dim) as f64 };
         self.part(Part::Loss, cost, signature, |s| {
-            let (loss, stream) = (&s.contrastive[place], &s.stream.inner);
+            let (loss, stream) = (&s.contrastive[place].1, &s.stream.inner);
             loss.enqueue(stream, nccl.as_deref(), from, [temperature, weight], outputs)
         })?;
         self.lose(loss.rows, weight)
     }
 
     fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
-        let (shape, weight) = ([similarity::rows("rows", of[0].len(), dim)?, dim], loss.weight);
+        let rows = similarity::rows("rows", of[0].len(), dim)?;
+        let (shape, scale) = ([rows, dim], loss.weight / rows as f32);
         let from = [slice(&self.cuda, of[0])?, slice(&self.cuda, of[1])?];
-        self.row_loss(("cosine", from, shape), loss, |losses, stream, outputs| {
-            losses.cosine(stream, from, shape, weight, outputs)
+        self.row_loss(("cosine", from, shape), loss, |s, outputs| {
+            let arguments = (from, counts(shape)?, scale, outputs);
+            s.enqueue(|k| &k.cosine, warps(rows)?, "the cosine loss", arguments)
         })
     }
 
     fn mean_squared(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
-        let (shape, weight) = ([similarity::rows("rows", of[0].len(), dim)?, dim], loss.weight);
+        let rows = similarity::rows("rows", of[0].len(), dim)?;
+        let (shape, scale) = ([rows, dim], 2.0 * loss.weight / (rows * dim) as f32);
         let from = [slice(&self.cuda, of[0])?, slice(&self.cuda, of[1])?];
-        self.row_loss(("squared", from, shape), loss, |losses, stream, outputs| {
-            losses.mean_squared(stream, from, shape, weight, outputs)
+        self.row_loss(("squared", from, shape), loss, |s, outputs| {
+            let arguments = (from, counts(shape)?, scale, outputs);
+            s.enqueue(|k| &k.mean_squared, warps(rows)?, "the mean squared error", arguments)
         })
     }
 
@@ -287,27 +276,26 @@ impl StepOps for GpuStream {
         let [from, to] = [slice(&self.cuda, rows)?, slice(&self.cuda, to)?];
         let signature = ("others", from, to, views, dim, normalise);
         self.part(Part::Loss, Cost::default(), signature, |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
-            losses.mean_of_others(stream, from, [views, batch, dim], normalise, to)
+            let arguments = (from, counts([views, batch, dim])?, i32::from(normalise), to);
+            let (shape, doing) = (warps(views * batch)?, "the mean of other views");
+            s.enqueue(|k| &k.mean_of_others, shape, doing, arguments)
         })
     }
 
     fn nearest_rows(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer) -> Result<()> {
-        let (cuda, [queries, keys]) = (self.cuda.clone(), of);
+        let [queries, keys] = of;
         let count = similarity::rows("queries", queries.len(), dim)?;
         let n = similarity::rows("keys", keys.len(), dim)?;
-        let place = made_for_shape(
-            &mut self.nearest,
-            |kept| kept.fits(count, n, dim),
-            || Nearest::new(&cuda, count, n, dim),
-        )?;
-        let places = [slice(&cuda, queries)?, slice(&cuda, keys)?, slice(&cuda, to)?];
+        let make = || Nearest::new(&self.cuda, count, n, dim);
+        let place = made_for_shape(&mut self.nearest, [count, n, dim], make)?;
+        let cuda = &self.cuda;
+        let places = [slice(cuda, queries)?, slice(cuda, keys)?, slice(cuda, to)?];
         let cost = Cost {
             flops: 2.0 * (count * n * dim) as f64,
             bytes: (4 * (n + 2 * count) * dim) as f64,
         };
         self.part(Part::Loss, cost, ("nearest", places, count, n, dim), |s| {
-            s.nearest[place].enqueue(&s.stream.inner, places)
+            s.nearest[place].1.enqueue(&s.stream.inner, places)
         })
     }
 
@@ -335,12 +323,9 @@ impl StepOps for GpuStream {
         let mut among = None;
         if let (Some(shard), Some(together)) = (keys.shard(), &self.together) {
             let (nccl, shape) = (together.nccl.clone(), [count, count, dim]);
-            let place = made_for_shape(
-                &mut self.gathered,
-                |kept| kept.fits(shape),
-                || GatheredRows::new(&cuda, nccl.ranks(), shape),
-            )?;
-            [blend.queries, blend.indices] = self.gathered[place].places(&cuda);
+            let make = || GatheredRows::new(&cuda, nccl.ranks(), shape);
+            let place = made_for_shape(&mut self.gathered, shape, make)?;
+            [blend.queries, blend.indices] = self.gathered[place].1.places(&cuda);
             blend.count = nccl.ranks() * count;
             blend.here = shard.first..shard.first + here;
             among = Some((nccl, place));
@@ -350,9 +335,9 @@ impl StepOps for GpuStream {
         self.part(Part::Memory, cost, signature, |s| {
             s.run_beside(|s, side| {
                 if let Some((nccl, place)) = &among {
-                    s.gathered[*place].enqueue(&s.cuda, &side.inner, nccl, places)?;
+                    s.gathered[*place].1.enqueue(&s.cuda, &side.inner, nccl, places)?;
                 }
-                similarity::enqueue_blend(&side.inner, &s.kernels.blend, &blend)
+                similarity::enqueue_blend(&side.inner, &s.kernels.blend_rows, &blend)
             })
         })
     }
@@ -362,15 +347,8 @@ impl StepOps for GpuStream {
         let [from, to] = [slice(&self.cuda, from)?, slice(&self.cuda, to)?];
         let cost = Cost { flops: 0.0, bytes: 8.0 * len as f64 };
         self.part(Part::Rest, cost, ("add", from, to, len, add), |s| {
-            let mut launch = s.stream.inner.launch_builder(&s.kernels.add);
-            launch.arg(&from).arg(&len).arg(&add).arg(&to);
-            let grid = LaunchConfig {
-                grid_dim: (side_by_side((len as usize).div_ceil(THREADS as usize))?, 1, 1),
-                ..one_block()
-            };
-            // SAFETY: the arguments are those of the kernel, and both buffers have as many values.
-            let launched = unsafe { launch.launch(grid) };
-            launched.map(drop).map_err(|e| failed("adding values", e))
+            let shape = ones(len as usize)?;
+            s.enqueue(|k| &k.add_values, shape, "adding values", (from, len, add, to))
         })
     }
 
@@ -403,16 +381,8 @@ impl StepOps for GpuStream {
         let [step, to] = [self.dropout_step(), slice(&self.cuda, to)?];
         let signature = ("uniform", to, len, seed);
         self.part(Part::Batch, Cost::default(), signature, |s| {
-            let mut launch = s.stream.inner.launch_builder(&s.kernels.uniform);
-            launch.arg(&words[0]).arg(&words[1]).arg(&step);
-            launch.arg(&len).arg(&to);
-            let grid = LaunchConfig {
-                grid_dim: (side_by_side((len as usize).div_ceil(4 * THREADS as usize))?, 1, 1),
-                ..one_block()
-            };
-            // SAFETY: the arguments are those of the kernel, and the buffer has so many values.
-            let launched = unsafe { launch.launch(grid) };
-            launched.map(drop).map_err(|e| failed("drawing numbers", e))
+            let shape = ones((len as usize).div_ceil(4))?;
+            s.enqueue(|k| &k.uniform, shape, "drawing numbers", (words, step, len, to))
         })
     }
 
@@ -420,8 +390,8 @@ impl StepOps for GpuStream {
         let (cuda, shape) = (&self.cuda, [to.len(), of[1].len() / dim, dim]);
         let places = [slice(cuda, of[0])?, slice(cuda, of[1])?, slice(cuda, to)?];
         self.part(Part::Loss, Cost::default(), ("quantise", places, shape), |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
-            losses.quantise(stream, places, shape)
+            let arguments = ([places[0], places[1]], counts(shape)?, places[2]);
+            s.enqueue(|k| &k.quantise, ones(shape[0])?, "quantising", arguments)
         })
     }
 
@@ -431,8 +401,12 @@ impl StepOps for GpuStream {
         let words = [slice(cuda, of.labels)?, slice(cuda, of.items)?];
         let shape = [of.items.len(), of.classes];
         self.part(Part::Loss, Cost::default(), ("tally", from, words, to, shape), |s| {
-            let (losses, stream) = (&s.kernels.losses, &s.stream.inner);
-            losses.tally(stream, from, shape, words, to)
+            let (batch, doing) = (shape[0], "counting right guesses");
+            if batch == 0 {
+                return Ok(());
+            }
+            let arguments = (from, counts([shape[1]])?, words, to);
+            s.enqueue(|k| &k.tally, blocks(batch, BLOCK)?, doing, arguments)
         })
     }
 }

@@ -1,5 +1,4 @@
-//! How a step's loss adds up, on a GPU. (The losses themselves are tested on every device alike, in
-//! tests/it/losses.rs.)
+//! How a step's loss adds up, on a GPU.
 
 use super::*;
 use crate::cuda::testing::{OnDevice, open};
@@ -10,7 +9,7 @@ use crate::testing::uniform;
 #[ignore = "needs an NVIDIA GPU"]
 fn losses_of_a_step_add_up_and_what_is_not_finite_raises_the_flag() {
     let cuda = open();
-    let losses = Losses::load(&cuda).unwrap();
+    let losses = StepKernels::load(&cuda).unwrap();
     let values: Vec<f32> = uniform(1, 1000);
     let mean = widen(&values).iter().sum::<f64>() / 1000.0;
     let [good, bad] = [values, vec![1.0, f32::INFINITY]].map(|v| OnDevice::new(&cuda, &v));
@@ -18,10 +17,10 @@ fn losses_of_a_step_add_up_and_what_is_not_finite_raises_the_flag() {
     let ring = OnDevice::new(&cuda, &[9.0_f32; 3]);
     let current = OnDevice::new(&cuda, &[1_u64, 0, 7]);
     let flag = OnDevice::new(&cuda, &[0_u32]);
-    let step =
-        StepLoss { sum: sum.at, ring: ring.at, capacity: 3, current: current.at, flag: flag.at };
+    let sums = [sum.at, ring.at];
+    let step = StepLoss { sums, capacity: 3, current: current.at, flag: flag.at };
     let add = |from: &OnDevice<f32>, count, weight| {
-        losses.accumulate_loss(cuda.stream(), from.at, count, weight, &step).unwrap();
+        losses.accumulate_loss(cuda.stream(), from.at, count, weight, step).unwrap();
     };
     add(&good, 1000, 1.0);
     add(&good, 1000, 0.5);
