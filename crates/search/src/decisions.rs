@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anchorhood_data::{name_of, picture_named};
 use anchorhood_files::{
-    AppendFile, FileSystem, Kind, checksum, data_folder, folder_of, read_at_most_on,
+    AppendFile, FileSystem, checksum, data_folder, folder_of, read_at_most_on, resolve_on,
 };
 use serde::{Deserialize, Serialize};
 
@@ -117,12 +117,11 @@ pub fn decide_not_duplicates(
     pair: [DecidedImage; 2],
 ) -> Result<bool, SearchError> {
     let failed = |e| SearchError::io(path)(e);
+    // A user may keep the file elsewhere, behind a link.
+    let path = &resolve_on(&**disk, path).map_err(failed)?;
+    let failed = |e| SearchError::io(path)(e);
     let folder = folder_of(path);
     disk.create_folders(folder).map_err(SearchError::io(folder))?;
-    // Asked before it is opened: opening a pipe waits.
-    if !matches!(disk.kind(path).map_err(failed)?, Kind::File | Kind::Nothing) {
-        return Err(bad(path, "is no regular file"));
-    }
     let mut file = AppendFile::open(disk.clone(), path).map_err(failed)?;
     let begun = Instant::now();
     while !file.hold().map_err(failed)? {
