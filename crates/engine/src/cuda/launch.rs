@@ -366,6 +366,21 @@ pub(super) fn side_by_side(blocks: usize) -> Result<u32> {
     }
 }
 
+/// Numbers as kernels take them; larger ones are refused, rather than cut off.
+pub(super) fn counts<const N: usize>(numbers: [usize; N]) -> Result<[u32; N]> {
+    let mut counts = [0; N];
+    for (count, number) in counts.iter_mut().zip(numbers) {
+        *count = u32::try_from(number).map_err(|_| {
+            Error::Plan(format!(
+                "{number} rows or values of a row, of which a GPU's kernels count {} at most: \
+                 give it fewer at a time",
+                u32::MAX
+            ))
+        })?;
+    }
+    Ok(counts)
+}
+
 /// Blocks for as many threads as there are runs of eight values.
 fn eights(len: usize) -> Result<[u32; 2]> {
     ones(len.div_ceil(8))
@@ -389,6 +404,8 @@ mod tests {
         for blocks in [1 << 31, 1 << 32, (1 << 32) + 1] {
             assert!(matches!(side_by_side(blocks), Err(Error::Plan(_))));
         }
+        assert_eq!(counts([0, u32::MAX as usize]).unwrap(), [0, u32::MAX]);
+        assert!(matches!(counts([1, (1 << 32) + 1]), Err(Error::Plan(_))));
         assert_eq!(ones((1 << 32) + 1).unwrap(), [(1 << 24) + 1, 1]);
         assert_eq!(eights((1 << 32) + 1).unwrap(), [(1 << 21) + 1, 1]);
     }

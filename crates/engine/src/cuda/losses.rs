@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 
-use super::launch::{Pointer, side_by_side};
+use super::launch::{Pointer, counts, side_by_side};
 use super::{Cuda, failed};
 use crate::Result;
 
@@ -82,7 +82,8 @@ impl Losses {
         if batch == 0 {
             return Ok(());
         }
-        let (columns, scale) = (classes as u32, weight / batch as f32);
+        let [columns] = counts([classes])?;
+        let scale = weight / batch as f32;
         let mut launch = stream.launch_builder(&self.cross_entropy);
         launch.arg(&logits).arg(&columns).arg(&labels).arg(&indices);
         launch.arg(&weights).arg(&scale);
@@ -104,7 +105,7 @@ impl Losses {
         if batch == 0 {
             return Ok(());
         }
-        let columns = classes as u32;
+        let [columns] = counts([classes])?;
         let mut launch = stream.launch_builder(&self.tally);
         launch.arg(&logits).arg(&columns).arg(&labels).arg(&indices);
         launch.arg(&tally);
@@ -120,7 +121,7 @@ impl Losses {
         [rows, codebook, to]: [Pointer; 3],
         [count, entries, dim]: [usize; 3],
     ) -> Result<()> {
-        let [c, e, d] = [count, entries, dim].map(|n| n as u32);
+        let [c, e, d] = counts([count, entries, dim])?;
         let mut launch = stream.launch_builder(&self.quantise);
         launch.arg(&rows).arg(&codebook).arg(&c).arg(&e).arg(&d);
         launch.arg(&to);
@@ -138,7 +139,7 @@ impl Losses {
         weight: f32,
         step: &StepLoss,
     ) -> Result<()> {
-        let (count, capacity) = (count as u32, step.capacity as u32);
+        let [count, capacity] = counts([count, step.capacity])?;
         let mut launch = stream.launch_builder(&self.accumulate_loss);
         launch.arg(&losses).arg(&count).arg(&weight);
         launch.arg(&step.sum).arg(&step.ring).arg(&capacity);
@@ -157,7 +158,7 @@ impl Losses {
         weight: f32,
         share: Pointer,
     ) -> Result<()> {
-        let count = count as u32;
+        let [count] = counts([count])?;
         let mut launch = stream.launch_builder(&self.loss_share);
         launch.arg(&losses).arg(&count).arg(&weight).arg(&share);
         // SAFETY: as above.
@@ -172,7 +173,7 @@ impl Losses {
         share: Pointer,
         step: &StepLoss,
     ) -> Result<()> {
-        let capacity = step.capacity as u32;
+        let [capacity] = counts([step.capacity])?;
         let mut launch = stream.launch_builder(&self.add_loss);
         launch.arg(&share).arg(&step.sum).arg(&step.ring);
         launch.arg(&capacity).arg(&step.current).arg(&step.flag);
@@ -190,7 +191,8 @@ impl Losses {
         weight: f32,
         [losses, gradient]: [Pointer; 2],
     ) -> Result<()> {
-        let (count, columns, scale) = (rows as u32, dim as u32, weight / rows as f32);
+        let [count, columns] = counts([rows, dim])?;
+        let scale = weight / rows as f32;
         let mut launch = stream.launch_builder(&self.cosine);
         launch.arg(&predictions).arg(&targets);
         launch.arg(&count).arg(&columns).arg(&scale);
@@ -209,7 +211,7 @@ impl Losses {
         normalise: bool,
         targets: Pointer,
     ) -> Result<()> {
-        let [v, b, d] = [views, batch, dim].map(|n| n as u32);
+        let [v, b, d] = counts([views, batch, dim])?;
         let normalise = i32::from(normalise);
         let mut launch = stream.launch_builder(&self.mean_of_others);
         launch.arg(&rows).arg(&v).arg(&b).arg(&d);
@@ -226,7 +228,7 @@ impl Losses {
         [from, indices, to]: [Pointer; 3],
         [rows, dim]: [usize; 2],
     ) -> Result<()> {
-        let (count, columns) = (rows as u32, dim as u32);
+        let [count, columns] = counts([rows, dim])?;
         let mut launch = stream.launch_builder(&self.gather_rows);
         launch.arg(&from).arg(&indices).arg(&count).arg(&columns);
         launch.arg(&to);
@@ -246,7 +248,7 @@ impl Losses {
         [distances, losses, gradient]: [Pointer; 3],
     ) -> Result<()> {
         let scale = 2.0 * weight / pictures as f32;
-        let [v, n, d] = [views, pictures, dim].map(|n| n as u32);
+        let [v, n, d] = counts([views, pictures, dim])?;
         let mut launch = stream.launch_builder(&self.counting_losses);
         launch.arg(&rows).arg(&v).arg(&n).arg(&d).arg(&margin);
         launch.arg(&distances).arg(&losses);
@@ -271,7 +273,7 @@ impl Losses {
         [losses, gradient]: [Pointer; 2],
     ) -> Result<()> {
         let scale = 2.0 * weight / (rows * dim) as f32;
-        let (count, columns) = (rows as u32, dim as u32);
+        let [count, columns] = counts([rows, dim])?;
         let mut launch = stream.launch_builder(&self.mean_squared);
         launch.arg(&a).arg(&b).arg(&count).arg(&columns).arg(&scale);
         launch.arg(&losses).arg(&gradient);
