@@ -227,12 +227,17 @@ impl<'a> CopySearch<'a> {
 
     /// All but the kept image of each group, to be moved as they were when they were compared.
     pub fn to_move(&self, groups: &[DuplicateGroup]) -> Vec<ToMove> {
+        let others = self.stands_for.iter().enumerate().filter(|(i, first)| i != *first);
+        let is_link = |i: usize| !matches!(Disk.read_link(&self.paths[i]), Ok(None));
+        let links: HashMap<usize, usize> =
+            others.filter(|(i, _)| is_link(*i)).map(|(i, first)| (*first, i)).collect();
         let image = |i: usize, keep: usize| {
             let (index, own) = self.at(i);
             ToMove {
                 path: self.paths[i].clone(),
                 name: index.name(own).into(),
                 stamp: self.stamps[i],
+                link: links.get(&i).map(|link| self.paths[*link].clone()),
                 kept: self.stamps[keep].map(|stamp| (self.paths[keep].clone(), stamp)),
             }
         };

@@ -35,6 +35,8 @@ pub struct ToMove {
     pub name: String,
     /// The file as it was when it was compared: another is not moved.
     pub stamp: Option<FileStamp>,
+    /// A link among the images that leads to it, and would lead nowhere: it is not moved.
+    pub link: Option<PathBuf>,
     /// The image that is kept in its stead, as it was: without it, or where it has changed, nothing
     /// is moved.
     pub kept: Option<(PathBuf, FileStamp)>,
@@ -62,8 +64,8 @@ struct Target {
 }
 
 /// Moves images of the folders `sources` into `folder`, each under its name, or one like it where
-/// that is taken. An image that lies in an archive, is a link, is gone or has changed is left where
-/// it is, and does not stop the others. A folder inside one of the sources is refused before
+/// that is taken. An image that lies in an archive or on another disk, is a link or what one leads
+/// to, is gone or has changed is left where it is, and does not stop the others. A folder inside one of the sources is refused before
 /// anything is made. `progress` is told how many are done.
 pub fn set_aside(
     disk: &Arc<dyn FileSystem>,
@@ -284,6 +286,9 @@ fn movable(disk: &dyn FileSystem, image: &ToMove) -> Result<(), String> {
         Kind::Nothing => return Err("it is not there any more".into()),
         Kind::Folder | Kind::Other => return Err("it is no file".into()),
     }
+    if let Some(link) = &image.link {
+        return Err(format!("{} is a link to it, and would lead nowhere", link.display()));
+    }
     if image.stamp.is_some() && disk.stamp(path).ok() != image.stamp {
         return Err("it has changed since it was compared".into());
     }
@@ -469,7 +474,7 @@ mod tests {
     }
 
     fn to_move(path: impl Into<PathBuf>, name: &str) -> ToMove {
-        ToMove { path: path.into(), name: name.into(), stamp: None, kept: None }
+        ToMove { path: path.into(), name: name.into(), stamp: None, link: None, kept: None }
     }
 
     fn pictures() -> Vec<ToMove> {
