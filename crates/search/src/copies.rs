@@ -3,13 +3,13 @@
 //! what was compared.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use anchorhood_curate::{
     Compared, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, Look, find_duplicates,
 };
-use anchorhood_data::PREPROCESSING;
+use anchorhood_data::{PREPROCESSING, is_member};
 use anchorhood_engine::Device;
 use anchorhood_files::{Disk, FileId, FileStamp, FileSystem, folder_of, resolve};
 use rayon::prelude::*;
@@ -114,11 +114,15 @@ impl<'a> CopySearch<'a> {
         &self.paths[i]
     }
 
-    /// The folders of all images.
+    /// The folders that images were looked for in, and those of all images: a list, or a link to a
+    /// folder, may name images that lie elsewhere.
     pub fn folders(&self) -> Vec<PathBuf> {
         let indices = [Some(self.index), self.against].into_iter().flatten();
-        let folders = indices.flat_map(|index| index.folders());
-        folders.map(|folder| folder.path).collect()
+        let folders = indices.flat_map(|index| index.folders()).filter(|folder| !folder.of_list);
+        let images = self.paths.iter().filter(|path| !is_member(path));
+        let of_images = images.map(|path| folder_of(path).to_path_buf());
+        let all: BTreeSet<PathBuf> = folders.map(|f| f.path).chain(of_images).collect();
+        all.into_iter().collect()
     }
 
     fn is_other(&self, i: usize) -> bool {

@@ -146,12 +146,12 @@ impl Target {
         folder: &Path,
     ) -> Result<Target, SearchError> {
         let resolved = |path: &Path| resolve_on(&**disk, path).map_err(SearchError::io(path));
-        let target = Target {
-            disk: disk.clone(),
-            folder: resolved(folder)?,
-            sources: sources.iter().map(|s| resolved(s)).collect::<Result<_, _>>()?,
-            taken: HashSet::new(),
-        };
+        let mut sources: Vec<PathBuf> =
+            sources.iter().map(|s| resolved(s)).collect::<Result<_, _>>()?;
+        sources.sort_unstable();
+        sources.dedup_by(|inner, outer| inner.starts_with(outer));
+        let (disk, taken) = (disk.clone(), HashSet::new());
+        let target = Target { disk, folder: resolved(folder)?, sources, taken };
         match target.source_of(&target.folder) {
             None => Ok(target),
             Some(source) => Err(SearchError::Impossible(format!(

@@ -167,7 +167,7 @@ mod tests {
     }
 
     fn opened_in(folder: &Path, name: &str, stamp: Option<u64>) -> Result<Original, String> {
-        let folder = IndexedFolder { label: String::new(), path: folder.canonicalize().unwrap() };
+        let folder = IndexedFolder::alone(folder.canonicalize().unwrap());
         Original::open(&[folder], &parts(name, stamp), 0)
     }
 
