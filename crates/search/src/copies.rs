@@ -138,6 +138,18 @@ impl<'a> CopySearch<'a> {
         decisions: &Decisions,
         progress: &(dyn Fn(DuplicateStage, usize, usize) + Sync),
     ) -> Result<Duplicates, SearchError> {
+        self.find_by(&|i| Look::at(&self.paths[i]), device, options, decisions, progress)
+    }
+
+    /// The same of images that `look` looks at, by the numbers of this search.
+    pub fn find_by(
+        &self,
+        look: &(dyn Fn(usize) -> Result<Look, String> + Sync),
+        device: &Device,
+        options: &DuplicateOptions,
+        decisions: &Decisions,
+        progress: &(dyn Fn(DuplicateStage, usize, usize) + Sync),
+    ) -> Result<Duplicates, SearchError> {
         let one_of_each = |i: &usize| self.stands_for[*i] == *i;
         let numbers: Vec<usize> = (0..self.len()).filter(one_of_each).collect();
         let dim = self.index.parts().dim;
@@ -148,7 +160,7 @@ impl<'a> CopySearch<'a> {
             !contents.is_empty() && self.separated(decisions, &contents, numbers[a], numbers[b])
         };
         let compared = Compared {
-            look: &|i| Look::at(&self.paths[numbers[i]]),
+            look: &|i| look(numbers[i]),
             vectors: &vectors,
             dim,
             against_from: self.against.map(|_| numbers.partition_point(|i| !self.is_other(*i))),

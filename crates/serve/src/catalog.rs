@@ -188,7 +188,7 @@ impl Catalog {
     /// trained on.
     pub(crate) fn look(&self, i: usize) -> Result<Look, String> {
         match (self.original(i), &self.train) {
-            (Ok(original), _) => Look::at(&original.path),
+            (Ok(original), _) => original.look(),
             (Err(_), Some(train)) => Look::of(&stored_picture(train, i)?),
             (Err(why), None) => Err(why),
         }

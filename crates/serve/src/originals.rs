@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
+use anchorhood_curate::Look;
 use anchorhood_data::{Picture, archived_picture, picture_named};
 use anchorhood_search::{IndexParts, IndexedFolder, stamp_of};
 
@@ -89,6 +90,11 @@ impl Original {
         let sought = self.file.seek(SeekFrom::Start(self.start));
         sought.map_err(|_| GONE)?;
         Ok(&mut self.file)
+    }
+
+    /// The picture as it is compared with others.
+    pub fn look(self) -> Result<Look, String> {
+        Look::of_open(&self.path, self.file, self.start..self.start + self.length, self.written)
     }
 
     /// What is made of the picture, squares of at most `side` pixels ([`Picture::read_for`]).
