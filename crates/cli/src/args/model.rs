@@ -160,7 +160,7 @@ impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Self {
         match error {
             ExportError::Search(e) => e.into(),
-            error => Failure::of(matches!(error, ExportError::NotThere(_)), &error),
+            error => Failure::of(error.is_usage(), &error),
         }
     }
 }
