@@ -65,7 +65,8 @@ impl<'a> Exported<'a> {
         onnx_model(graph, self.tensors, &self.preprocessing, VERSION, &self.notes)
     }
 
-    /// Writes the ONNX file, whole or not at all, to a place that [may](check_places) be written to.
+    /// Writes the ONNX file, whole or not at all, to a place that [may](check_places) be written
+    /// to.
     pub fn save_onnx(&self, path: &Path) -> Result<(), ExportError> {
         check_places(&[path.into()], self.model.path())?;
         AtomicFile::write(path, &self.onnx()?).map_err(ExportError::io(path))

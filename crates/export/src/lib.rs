@@ -1,8 +1,9 @@
 //! Which other programs can go on with it?
 //!
 //! [`Exported`] is a model for them: as ONNX, for any runtime, or its weights as PyTorch loads
-//! them, with what timm wants to know beside them, [where](check_places) no run is harmed. [`TableWriter`] writes vectors of pictures as
-//! Parquet, NumPy, CSV or JSON lines, [`save_folder_table`] those of a whole folder.
+//! them, with what timm wants to know beside them, [where](check_places) no run is harmed.
+//! [`TableWriter`] writes vectors of pictures as Parquet, NumPy, CSV or JSON lines,
+//! [`save_folder_table`] those of a whole folder.
 
 #![forbid(unsafe_code)]
 

@@ -65,8 +65,8 @@ struct Target {
 
 /// Moves images of the folders `sources` into `folder`, each under its name, or one like it where
 /// that is taken. An image that lies in an archive or on another disk, is a link or what one leads
-/// to, is gone or has changed is left where it is, and does not stop the others. A folder inside one of the sources is refused before
-/// anything is made. `progress` is told how many are done.
+/// to, is gone or has changed is left where it is, and does not stop the others. A folder inside
+/// one of the sources is refused before anything is made. `progress` is told how many are done.
 pub fn set_aside(
     disk: &Arc<dyn FileSystem>,
     images: &[ToMove],
@@ -118,8 +118,8 @@ pub fn set_aside(
     Ok(result)
 }
 
-/// What [`set_aside`] would do; nothing is made or moved. `key` is the one it would sign with, where
-/// that is there.
+/// What [`set_aside`] would do; nothing is made or moved. `key` is the one it would sign with,
+/// where that is there.
 pub fn would_set_aside(
     disk: &Arc<dyn FileSystem>,
     images: &[ToMove],

@@ -110,8 +110,8 @@ impl NearHashes {
         NearHashes { buckets }
     }
 
-    /// The numbers above `after` that pass, of hashes near to one of these: the `most` nearest, each
-    /// once, in order.
+    /// The numbers above `after` that pass, of hashes near to one of these: the `most` nearest,
+    /// each once, in order.
     pub fn near(
         &self,
         hashes: &[PerceptualHash],
