@@ -8,6 +8,22 @@ pub enum ExportError {
     /// The system refused to write.
     #[error("{0}")]
     Write(#[from] std::io::Error),
+    /// The system refused to write a file.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A place that is not to be written to.
+    #[error("{}: {why}", .path.display())]
+    Place {
+        /// The file.
+        path: PathBuf,
+        /// Why not, and what to do.
+        why: &'static str,
+    },
     /// A layer that ONNX says otherwise.
     #[error("{layer}: {why}, which cannot be exported")]
     Layer {
@@ -41,6 +57,16 @@ pub enum ExportError {
 }
 
 impl ExportError {
+    /// Whether what was asked for cannot be.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, ExportError::Place { .. } | ExportError::NotThere(_))
+    }
+
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> ExportError {
+        let path = path.to_path_buf();
+        move |source| ExportError::Io { path, source }
+    }
+
     pub(crate) fn in_file(path: &Path) -> impl FnOnce(ExportError) -> ExportError {
         let path = path.to_path_buf();
         move |source| ExportError::Table { path, source: Box::new(source) }

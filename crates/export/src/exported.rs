@@ -1,12 +1,15 @@
 //! A model as other programs get it: its tensors by name, what is done to a picture first, and what
 //! is good to know.
 
+use std::path::Path;
+
+use anchorhood_files::AtomicFile;
 use anchorhood_search::Model;
 use anchorhood_train::{InputForm, NetworkConfig, Tensor, VERSION};
 
-use crate::ExportError;
 use crate::onnx::onnx_model;
 use crate::weights::{timm_config, torchvision_weights};
+use crate::{ExportError, check_places};
 
 /// What is exported of a model.
 #[derive(Debug)]
@@ -60,6 +63,13 @@ impl<'a> Exported<'a> {
     pub fn onnx(&self) -> Result<Vec<u8>, ExportError> {
         let graph = self.model.graph()?;
         onnx_model(graph, self.tensors, &self.preprocessing, VERSION, &self.notes)
+    }
+
+    /// Writes the ONNX file, whole or not at all, to a place that [may](check_places) be written
+    /// to.
+    pub fn save_onnx(&self, path: &Path) -> Result<(), ExportError> {
+        check_places(&[path.into()], self.model.path())?;
+        AtomicFile::write(path, &self.onnx()?).map_err(ExportError::io(path))
     }
 
     /// The bytes of a safetensors file with torchvision's names.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use memmap2::Mmap;
 
+use crate::regular::{open_regular_to_write, open_without_waiting};
 use crate::{Bytes, FileId, FileStamp, FileSystem, Hold, Kind, WriteFile, open_regular};
 
 /// The machine's own file system.
@@ -39,7 +40,7 @@ const LOCK: &str = ".lock";
 
 #[cfg(unix)]
 fn held_folder(folder: &Path) -> io::Result<Result<File, TryLockError>> {
-    let opened = File::open(folder)?;
+    let opened = open_without_waiting(folder)?;
     let locked = opened.try_lock();
     Ok(locked.map(|()| opened))
 }
@@ -58,12 +59,13 @@ impl FileSystem for Disk {
     }
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        let file = File::options().append(true).create(true).open(path)?;
-        Ok(Box::new(file))
+        Ok(Box::new(open_to_append(path)?))
     }
 
     fn truncate(&self, path: &Path, length: u64) -> io::Result<()> {
-        File::options().write(true).open(path)?.set_len(length)
+        let mut options = File::options();
+        options.write(true);
+        open_regular_to_write(path, options)?.set_len(length)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -76,7 +78,7 @@ impl FileSystem for Disk {
 
     #[cfg(unix)]
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        match File::open(folder)?.sync_all() {
+        match open_without_waiting(folder)?.sync_all() {
             // Some network file systems know no such thing.
             Err(e) if unable(e.kind()) => Ok(()),
             other => other,
@@ -105,7 +107,7 @@ impl FileSystem for Disk {
             Ok(held) => Ok(Some(Box::new(held))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(_)) => {
-                let mut file = File::create(folder.join(LOCK))?;
+                let mut file = open_to_append(&folder.join(LOCK))?;
                 Ok(file.hold().then(|| Box::new(file) as Box<dyn Hold>))
             }
         }
@@ -157,7 +159,7 @@ impl FileSystem for Disk {
     }
 
     fn is_held(&self, path: &Path) -> Option<bool> {
-        match File::open(path).ok()?.try_lock() {
+        match open_without_waiting(path).ok()?.try_lock() {
             Ok(()) => Some(false),
             Err(TryLockError::WouldBlock) => Some(true),
             Err(TryLockError::Error(_)) => None,
@@ -172,6 +174,12 @@ impl FileSystem for Disk {
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         fs::read_dir(folder)?.map(|e| Ok(e?.path())).collect()
     }
+}
+
+fn open_to_append(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.append(true).create(true);
+    open_regular_to_write(path, options)
 }
 
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]

@@ -62,9 +62,10 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     /// A new, empty file, held by its maker until it is closed; [`io::ErrorKind::AlreadyExists`]
     /// where there is one of the name.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
-    /// A file to add to, made where there is none; every write goes to its end.
+    /// A file to add to, made where there is none; every write goes to its end. A link, and what is
+    /// no regular file, is [`io::ErrorKind::InvalidInput`].
     fn append(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
-    /// Cuts a file to its first `length` bytes.
+    /// Cuts a file to its first `length` bytes; a link as in [`append`](FileSystem::append).
     fn truncate(&self, path: &Path, length: u64) -> io::Result<()>;
     /// Gives a file or a folder another name in one step; a file that had that name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;

@@ -291,9 +291,9 @@ impl Index {
             if let Some(against) = &against {
                 against.check_model(&loaded.model)?;
             }
-            let decisions = match decisions.or_else(Decisions::file_of_user) {
+            let decisions = match decisions {
                 Some(path) => Decisions::load(&Disk, &path)?,
-                None => Decisions::default(),
+                None => Decisions::of_user()?,
             };
             let find = || {
                 let search = CopySearch::new(&index, against.as_deref())?;
@@ -309,20 +309,21 @@ impl Index {
         Ok((found.groups.iter().map(group).collect(), found.bursts))
     }
 
-    /// Remembers that two images, by their names or paths, are no duplicates. False where that was
-    /// remembered already.
+    /// Remembers that two images, by their names or paths, are no duplicates; one may be of another
+    /// index. False where that was remembered already.
     fn not_duplicates(
         &self,
         py: Python<'_>,
+        against: Option<&Index>,
         pair: (String, String),
         decisions: Option<PathBuf>,
     ) -> PyResult<bool> {
-        let index = self.index.clone();
+        let (index, against) = (self.index.clone(), against.map(|other| other.index.clone()));
         compute(py, move |_| {
             let path = decisions.or_else(Decisions::file_of_user).ok_or_else(|| {
                 Failure::usage("neither XDG_DATA_HOME nor HOME says where to remember it; name a file by --decisions")
             })?;
-            let search = CopySearch::new(&index, None)?;
+            let search = CopySearch::new(&index, against.as_deref())?;
             let [a, b] = [search.number(&pair.0)?, search.number(&pair.1)?];
             let decided = search.decided(a, b)?;
             Ok(decide_not_duplicates(&Disk::shared(), &path, decided)?)

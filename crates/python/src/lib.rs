@@ -85,6 +85,14 @@ mod _native {
         Ok(PyBytes::new(py, &png))
     }
 
+    /// Writes a file, whole or not at all.
+    #[pyfunction]
+    fn write_file(path: PathBuf, data: &[u8]) -> PyResult<()> {
+        let written = anchorhood::files::AtomicFile::write(&path, data);
+        let failed = |e| super::errors::WorkError::new_err(format!("{}: {e}", path.display()));
+        written.map_err(failed)
+    }
+
     /// H×W×3 bytes as a PNG file's.
     #[pyfunction]
     fn png<'py>(

@@ -248,25 +248,16 @@ impl Model {
         Ok((rows(py, dim, vectors)?, failed))
     }
 
-    /// The bytes of an ONNX file.
-    fn onnx<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.exported(py, |exported| Ok(exported.onnx()?))
+    /// Writes an ONNX file.
+    fn save_onnx(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let loaded = self.loaded.clone();
+        compute(py, move |_| Ok(Exported::of(&loaded.model)?.save_onnx(&path)?))
     }
 
     /// The bytes of a safetensors file with torchvision's names.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.exported(py, |exported| Ok(exported.weights()?))
-    }
-}
-
-impl Model {
-    fn exported<'py>(
-        &self,
-        py: Python<'py>,
-        bytes: fn(&Exported) -> Result<Vec<u8>, Failure>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
         let loaded = self.loaded.clone();
-        let bytes = compute(py, move |_| bytes(&Exported::of(&loaded.model)?))?;
+        let bytes = compute(py, move |_| Ok(Exported::of(&loaded.model)?.weights()?))?;
         Ok(PyBytes::new(py, &bytes))
     }
 }

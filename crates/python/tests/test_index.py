@@ -130,6 +130,12 @@ def test_a_link_is_no_copy_and_a_decision_is_remembered(tmp_path):
     assert not made.not_duplicates(made.names.index("copy.png"), "40.png", decisions=mine)
     assert made.duplicates(decisions=mine) == [] and len(made.duplicates()) == 1
     assert made.not_duplicates("40.png", "copy.png") and made.duplicates() == []
+    shutil.copytree(place, tmp_path / "again", ignore=lambda _, names: [n for n in names if n != "42.png"])
+    beside = anchorhood.Index.build(tmp_path / "again", tmp_path / "again.index")
+    (group,) = made.duplicates(beside, decisions=mine)
+    assert group.numbers == [len(made), made.names.index("42.png")]
+    assert made.not_duplicates(*group.numbers, against=beside, decisions=mine)
+    assert made.duplicates(beside, decisions=mine) == []
     for pair in [("40.png", "a link.png"), ("40.png", "nobody.png"), (99, 0), (-1, 0)]:
         with pytest.raises(anchorhood.InputError):
             made.not_duplicates(*pair)

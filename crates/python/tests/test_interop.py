@@ -198,6 +198,10 @@ def test_onnx_gives_the_same_vectors(model, pictures, tmp_path):
     onnxruntime = needs("onnxruntime")
     model.to_onnx(tmp_path / "base.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "base.onnx")
+    (tmp_path / "run/checkpoints").mkdir(parents=True)
+    (tmp_path / "run/config.toml").write_text("")
+    with pytest.raises(anchorhood.InputError, match="part of a run"):
+        model.to_onnx(tmp_path / "run/model.onnx")
     pixels = _resized(pictures[0], model.size).transpose(0, 3, 1, 2) / np.float32(255)
     mean, std = (np.array(v, np.float32).reshape(1, 3, 1, 1) for v in (model.mean, model.std))
     (vectors,) = session.run(None, {"pixels": ((pixels - mean) / std).astype(np.float32)})

@@ -4,11 +4,15 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use anchorhood_files::read_at_most;
 use anchorhood_train::{Evaluated, Event, LabelFreeEvaluated, Subject};
 
 /// No run has as many epochs, nor rounds: its settings refuse them. What a chart is drawn over has
 /// an end by it.
 pub(crate) const MOST_EPOCHS: usize = anchorhood_train::RunConfig::MOST_EPOCHS;
+
+/// Some million events.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// Why a report cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +102,7 @@ impl fmt::Display for LeftOut {
 /// The events of a run. A last line without its end, as a killed run leaves it, is not counted
 /// among those that are none.
 pub fn read_metrics(path: &Path) -> Result<EventLog, ReportError> {
-    let text = std::fs::read(path).map_err(ReportError::io(path))?;
+    let text = read_at_most(path, MOST_BYTES).map_err(ReportError::io(path))?;
     let text = String::from_utf8_lossy(&text);
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let lines = whole.lines().enumerate().filter(|(_, l)| !l.is_empty());
@@ -216,6 +220,22 @@ mod tests {
 
     const LINE: &str = r#"{"event":"round_started","round":0,"rounds":2}"#;
     const EVENT: Event = Event::RoundStarted { round: 0, rounds: 2 };
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        use crate::RunRecord;
+        use std::os::unix::fs::symlink;
+        assert!(read_metrics(Path::new("/dev/zero")).is_err());
+        let run = tempfile::tempdir().unwrap();
+        symlink("/dev/zero", run.path().join("config.toml")).unwrap();
+        assert!(RunRecord::read(run.path()).is_err());
+        std::fs::remove_file(run.path().join("config.toml")).unwrap();
+        std::fs::write(run.path().join("config.toml"), "").unwrap();
+        std::fs::create_dir(run.path().join("attention")).unwrap();
+        symlink("/dev/zero", run.path().join("attention/a.png")).unwrap();
+        assert!(RunRecord::read(run.path()).unwrap().strips.is_empty());
+    }
 
     #[test]
     fn seconds_are_those_of_all_that_happened() {

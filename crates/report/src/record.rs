@@ -5,12 +5,17 @@ use std::path::Path;
 
 use anchorhood_discover::Neighbourhoods;
 use anchorhood_evaluate::Rows;
-use anchorhood_train::{Checkpoint, CheckpointError, Event, checkpoint_path, model_path};
+use anchorhood_files::{read_at_most, read_text_at_most};
+use anchorhood_train::{
+    Checkpoint, CheckpointError, Event, RunConfig, checkpoint_path, model_path,
+};
 
 use crate::{EventLog, LeftOut, ReportError, read_metrics};
 
 /// More strips than this make a page nobody scrolls.
 const MOST_STRIPS: usize = 24;
+/// Bytes of a strip.
+const LARGEST_STRIP: u64 = 1 << 26;
 
 /// What was discovered before a round.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +60,8 @@ impl RunRecord {
     /// Reads a run's folder. A run that is still training is read as far as it is.
     pub fn read(folder: &Path) -> Result<RunRecord, ReportError> {
         let config = folder.join("config.toml");
-        let settings = std::fs::read_to_string(&config).map_err(ReportError::io(&config))?;
+        let settings = read_text_at_most(&config, RunConfig::MOST_BYTES);
+        let settings = settings.map_err(ReportError::io(&config))?;
         let metrics = folder.join("metrics.jsonl");
         let log = if metrics.exists() { read_metrics(&metrics)? } else { EventLog::default() };
         let mut record = RunRecord {
@@ -129,7 +135,7 @@ fn strips(folder: &Path) -> Vec<Strip> {
     pngs.sort_by_key(|p| (p.as_os_str().len(), p.clone())); // picture-9 before picture-10
     let read = |path: &std::path::PathBuf| {
         let name = path.file_stem()?.to_string_lossy().into_owned();
-        let png = std::fs::read(path).ok()?;
+        let png = read_at_most(path, LARGEST_STRIP).ok()?;
         Some(Strip { name, png })
     };
     pngs.iter().filter_map(read).take(MOST_STRIPS).collect()

@@ -1,15 +1,17 @@
 //! What is kept of finished work, so that it is never done twice: small JSON files beside a run's
 //! checkpoints.
 
-use std::fs;
 use std::path::Path;
 
-use anchorhood_files::{AtomicFile, Disk, FileSystem, folder_of};
+use anchorhood_files::{AtomicFile, Disk, FileSystem, folder_of, read_text_at_most};
 use anchorhood_train::{Accuracy, PretextMeasured, RunConfig};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{Protocol, ReproduceError};
+
+/// Larger files are no records.
+const MOST_BYTES: u64 = 1 << 26;
 
 /// A data set, as it was read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,7 +98,7 @@ pub struct Judged {
 
 /// Reads a record, if there is one.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReproduceError> {
-    let text = match fs::read_to_string(path) {
+    let text = match read_text_at_most(path, MOST_BYTES) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(ReproduceError::io(path))?,
     };
@@ -118,4 +120,15 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ReproduceError> {
     let folder = folder_of(path);
     Disk.create_folders(folder).map_err(ReproduceError::io(folder))?;
     AtomicFile::write(path, bytes).map_err(ReproduceError::io(path))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        assert!(read::<DataRecord>(Path::new("/dev/zero")).is_err());
+        assert_eq!(read::<DataRecord>(Path::new("/nowhere/at/all")).unwrap(), None);
+    }
 }

@@ -3,13 +3,13 @@
 //! what was compared.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use anchorhood_curate::{
     Compared, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, Look, find_duplicates,
 };
-use anchorhood_data::PREPROCESSING;
+use anchorhood_data::{PREPROCESSING, is_member};
 use anchorhood_engine::Device;
 use anchorhood_files::{Disk, FileId, FileStamp, FileSystem, folder_of, resolve};
 use rayon::prelude::*;
@@ -114,11 +114,15 @@ impl<'a> CopySearch<'a> {
         &self.paths[i]
     }
 
-    /// The folders of all images.
+    /// The folders that images were looked for in, and those of all images: a list, or a link to a
+    /// folder, may name images that lie elsewhere.
     pub fn folders(&self) -> Vec<PathBuf> {
         let indices = [Some(self.index), self.against].into_iter().flatten();
-        let folders = indices.flat_map(|index| index.folders());
-        folders.map(|folder| folder.path).collect()
+        let folders = indices.flat_map(|index| index.folders()).filter(|folder| !folder.of_list);
+        let images = self.paths.iter().filter(|path| !is_member(path));
+        let of_images = images.map(|path| folder_of(path).to_path_buf());
+        let all: BTreeSet<PathBuf> = folders.map(|f| f.path).chain(of_images).collect();
+        all.into_iter().collect()
     }
 
     fn is_other(&self, i: usize) -> bool {
@@ -134,6 +138,18 @@ impl<'a> CopySearch<'a> {
         decisions: &Decisions,
         progress: &(dyn Fn(DuplicateStage, usize, usize) + Sync),
     ) -> Result<Duplicates, SearchError> {
+        self.find_by(&|i| Look::at(&self.paths[i]), device, options, decisions, progress)
+    }
+
+    /// The same of images that `look` looks at, by the numbers of this search.
+    pub fn find_by(
+        &self,
+        look: &(dyn Fn(usize) -> Result<Look, String> + Sync),
+        device: &Device,
+        options: &DuplicateOptions,
+        decisions: &Decisions,
+        progress: &(dyn Fn(DuplicateStage, usize, usize) + Sync),
+    ) -> Result<Duplicates, SearchError> {
         let one_of_each = |i: &usize| self.stands_for[*i] == *i;
         let numbers: Vec<usize> = (0..self.len()).filter(one_of_each).collect();
         let dim = self.index.parts().dim;
@@ -144,7 +160,7 @@ impl<'a> CopySearch<'a> {
             !contents.is_empty() && self.separated(decisions, &contents, numbers[a], numbers[b])
         };
         let compared = Compared {
-            look: &|i| Look::at(&self.paths[numbers[i]]),
+            look: &|i| look(numbers[i]),
             vectors: &vectors,
             dim,
             against_from: self.against.map(|_| numbers.partition_point(|i| !self.is_other(*i))),
@@ -227,12 +243,17 @@ impl<'a> CopySearch<'a> {
 
     /// All but the kept image of each group, to be moved as they were when they were compared.
     pub fn to_move(&self, groups: &[DuplicateGroup]) -> Vec<ToMove> {
+        let others = self.stands_for.iter().enumerate().filter(|(i, first)| i != *first);
+        let is_link = |i: usize| !matches!(Disk.read_link(&self.paths[i]), Ok(None));
+        let links: HashMap<usize, usize> =
+            others.filter(|(i, _)| is_link(*i)).map(|(i, first)| (*first, i)).collect();
         let image = |i: usize, keep: usize| {
             let (index, own) = self.at(i);
             ToMove {
                 path: self.paths[i].clone(),
                 name: index.name(own).into(),
                 stamp: self.stamps[i],
+                link: links.get(&i).map(|link| self.paths[*link].clone()),
                 kept: self.stamps[keep].map(|stamp| (self.paths[keep].clone(), stamp)),
             }
         };

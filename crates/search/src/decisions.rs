@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anchorhood_data::{name_of, picture_named};
 use anchorhood_files::{
-    AppendFile, FileSystem, Kind, checksum, data_folder, folder_of, read_at_most_on,
+    AppendFile, Disk, FileSystem, checksum, data_folder, folder_of, read_at_most_on, resolve_on,
 };
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,12 @@ impl Decisions {
     /// there.
     pub fn file_of_user() -> Option<PathBuf> {
         Some(data_folder()?.join("decisions.jsonl"))
+    }
+
+    /// Reads the file in the user's data folder; where there is no such folder, none was made.
+    pub fn of_user() -> Result<Decisions, SearchError> {
+        Decisions::file_of_user()
+            .map_or(Ok(Decisions::default()), |path| Decisions::load(&Disk, &path))
     }
 
     /// Reads a file of decisions; where there is none, none was made.
@@ -117,12 +123,11 @@ pub fn decide_not_duplicates(
     pair: [DecidedImage; 2],
 ) -> Result<bool, SearchError> {
     let failed = |e| SearchError::io(path)(e);
+    // A user may keep the file elsewhere, behind a link.
+    let path = &resolve_on(&**disk, path).map_err(failed)?;
+    let failed = |e| SearchError::io(path)(e);
     let folder = folder_of(path);
     disk.create_folders(folder).map_err(SearchError::io(folder))?;
-    // Asked before it is opened: opening a pipe waits.
-    if !matches!(disk.kind(path).map_err(failed)?, Kind::File | Kind::Nothing) {
-        return Err(bad(path, "is no regular file"));
-    }
     let mut file = AppendFile::open(disk.clone(), path).map_err(failed)?;
     let begun = Instant::now();
     while !file.hold().map_err(failed)? {
@@ -219,7 +224,7 @@ fn bad(path: &Path, reason: &str) -> SearchError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_files::{AtomicFile, Disk, Forgetful, attack};
+    use anchorhood_files::{AtomicFile, Forgetful, attack};
 
     fn pair(n: u64) -> [DecidedImage; 2] {
         [n + 1000, n].map(|content| DecidedImage { folder: "/photos".into(), content })

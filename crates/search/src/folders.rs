@@ -18,12 +18,14 @@ pub struct IndexedFolder {
     pub label: String,
     /// Where it lies, from the root of the file system.
     pub path: PathBuf,
+    /// Whether a list named its images, and nothing else in it is looked at.
+    pub of_list: bool,
 }
 
 impl IndexedFolder {
     /// A folder that is the only one.
     pub fn alone(path: impl Into<PathBuf>) -> IndexedFolder {
-        IndexedFolder { label: String::new(), path: path.into() }
+        IndexedFolder { path: path.into(), ..IndexedFolder::default() }
     }
 
     /// The name among all of a picture that has this name in the folder. A whole path needs no
@@ -79,7 +81,8 @@ pub(crate) fn find(folders: &[PathBuf], labels: LabelChoice) -> Result<FoundPict
         let whole = std::path::absolute(folder).map_err(SearchError::io(folder))?;
         let PictureFiles { root, files, unreadable, report } = find_pictures(&whole, labels)?;
         let label = if several { free_label(&whole, &found.folders) } else { String::new() };
-        let here = IndexedFolder { label, path: root };
+        let of_list = root != whole && whole.is_file();
+        let here = IndexedFolder { label, path: root, of_list };
         let new = files.into_iter().filter(|f| seen.insert(f.path.clone()));
         found.files.extend(new.map(|file| PictureFile { name: here.name(&file.name), ..file }));
         let unreadable = unreadable.into_iter();

@@ -82,7 +82,10 @@ pub fn small_index() -> IndexParts {
 
 /// The same of two folders.
 pub fn small_index_of_two() -> IndexParts {
-    let folder = |label: &str, path: &str| IndexedFolder { label: label.into(), path: path.into() };
+    let folder = |label: &str, path: &str| IndexedFolder {
+        label: label.into(),
+        ..IndexedFolder::alone(path)
+    };
     let names = ["a/1.png", "b/1.png", "b/in/2.png"];
     IndexParts {
         folders: vec![folder("a", "/x/a"), folder("b", "/y/b")],

@@ -236,7 +236,7 @@ fn begin(file: &mut AppendFile, wanted: &JournalHeader) -> std::io::Result<()> {
 enum Found {
     /// This job, up to this byte.
     Job(usize),
-    /// An empty file, or one cut off in its first line.
+    /// An empty file, or one that an interruption cut off in its first line.
     Nothing,
     /// Another job: in which way.
     Other(String),
@@ -245,7 +245,10 @@ enum Found {
 fn find(bytes: &[u8], wanted: &JournalHeader, known: &mut HashMap<String, Known>) -> Found {
     let first = &bytes[..bytes.len().min(LONGEST_LINE)];
     let Some(end) = first.iter().position(|b| *b == b'\n') else {
-        return Found::Nothing;
+        return match cut_off_header(first) {
+            true => Found::Nothing,
+            false => Found::Other("it is not one of this program".into()),
+        };
     };
     let Ok(header) = serde_json::from_slice::<JournalHeader>(&bytes[..end]) else {
         return Found::Other("it is not one of this program".into());
@@ -262,6 +265,15 @@ fn find(bytes: &[u8], wanted: &JournalHeader, known: &mut HashMap<String, Known>
         at += 8 + body.len();
     }
     Found::Job(at)
+}
+
+/// Whether bytes without a line's end are what an interruption leaves of a header: its beginning,
+/// or zeros. Anything else is somebody's file.
+fn cut_off_header(bytes: &[u8]) -> bool {
+    let begin = format!("{{\"format\":\"{FORMAT}\",");
+    let length = begin.len().min(bytes.len());
+    let ours = bytes[..length] == begin.as_bytes()[..length];
+    bytes.len() < LONGEST_LINE && (ours || bytes.iter().all(|b| *b == 0))
 }
 
 /// The body of the first record; nothing where the bytes end or the check fails.
@@ -425,6 +437,22 @@ mod tests {
         let (_, recovered) = Journal::open(&path, &header()).unwrap();
         assert_eq!(recovered.pictures, 2);
         assert!(recovered.lost_bytes > 0);
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_is_refused_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j");
+        let mut long = format!("{{\"format\":\"{FORMAT}\",").into_bytes();
+        long.resize(LONGEST_LINE, b' ');
+        for other in [b"a key without a line's end".to_vec(), b"{\"form:".to_vec(), long] {
+            fs::write(&path, &other).unwrap();
+            let error = Journal::open(&path, &header()).unwrap_err();
+            assert!(matches!(error, SearchError::OtherJob { .. }), "{error}");
+            assert_eq!(fs::read(&path).unwrap(), other);
+        }
+        fs::write(&path, [0; 100]).unwrap();
+        assert!(Journal::open(&path, &header()).is_ok(), "a power cut may leave zeros");
     }
 
     #[test]

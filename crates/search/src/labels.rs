@@ -168,8 +168,7 @@ mod tests {
     }
 
     fn folder(path: impl Into<PathBuf>) -> [IndexedFolder; 1] {
-        let (label, path) = (String::new(), path.into());
-        [IndexedFolder { label, path }]
+        [IndexedFolder::alone(path)]
     }
 
     fn of(text: &str) -> Result<Vec<Option<String>>, String> {
@@ -219,7 +218,8 @@ mod tests {
 
     #[test]
     fn of_several_folders_the_one_that_has_it_is_meant() {
-        let folder = |label: &str| IndexedFolder { label: label.into(), path: label.into() };
+        let folder =
+            |label: &str| IndexedFolder { label: label.into(), ..IndexedFolder::alone(label) };
         let names = ["a/1.png", "b/1.png", "b/2.png"].map(String::from);
         let labels = read("2.png,x\nb/1.png,y").unwrap();
         let found = labels.of(&names, &[folder("a"), folder("b")]).unwrap();

@@ -35,6 +35,8 @@ pub struct ToMove {
     pub name: String,
     /// The file as it was when it was compared: another is not moved.
     pub stamp: Option<FileStamp>,
+    /// A link among the images that leads to it, and would lead nowhere: it is not moved.
+    pub link: Option<PathBuf>,
     /// The image that is kept in its stead, as it was: without it, or where it has changed, nothing
     /// is moved.
     pub kept: Option<(PathBuf, FileStamp)>,
@@ -62,9 +64,9 @@ struct Target {
 }
 
 /// Moves images of the folders `sources` into `folder`, each under its name, or one like it where
-/// that is taken. An image that lies in an archive, is a link, is gone or has changed is left where
-/// it is, and does not stop the others. A folder inside one of the sources is refused before
-/// anything is made. `progress` is told how many are done.
+/// that is taken. An image that lies in an archive or on another disk, is a link or what one leads
+/// to, is gone or has changed is left where it is, and does not stop the others. A folder inside
+/// one of the sources is refused before anything is made. `progress` is told how many are done.
 pub fn set_aside(
     disk: &Arc<dyn FileSystem>,
     images: &[ToMove],
@@ -116,14 +118,17 @@ pub fn set_aside(
     Ok(result)
 }
 
-/// What [`set_aside`] would do; nothing is made or moved.
+/// What [`set_aside`] would do; nothing is made or moved. `key` is the one it would sign with,
+/// where that is there.
 pub fn would_set_aside(
     disk: &Arc<dyn FileSystem>,
     images: &[ToMove],
     sources: &[PathBuf],
     folder: &Path,
+    key: Option<&RecordKey>,
 ) -> Result<SetAside, SearchError> {
     let mut target = Target::new(disk, sources, folder)?;
+    read_record(&**disk, &target.folder.join(UNDO_FILE), &target.folder, key)?;
     let (mut result, ready) = target.ready(images);
     for (image, _) in ready {
         match target.place(&image.name) {
@@ -141,12 +146,12 @@ impl Target {
         folder: &Path,
     ) -> Result<Target, SearchError> {
         let resolved = |path: &Path| resolve_on(&**disk, path).map_err(SearchError::io(path));
-        let target = Target {
-            disk: disk.clone(),
-            folder: resolved(folder)?,
-            sources: sources.iter().map(|s| resolved(s)).collect::<Result<_, _>>()?,
-            taken: HashSet::new(),
-        };
+        let mut sources: Vec<PathBuf> =
+            sources.iter().map(|s| resolved(s)).collect::<Result<_, _>>()?;
+        sources.sort_unstable();
+        sources.dedup_by(|inner, outer| inner.starts_with(outer));
+        let (disk, taken) = (disk.clone(), HashSet::new());
+        let target = Target { disk, folder: resolved(folder)?, sources, taken };
         match target.source_of(&target.folder) {
             None => Ok(target),
             Some(source) => Err(SearchError::Impossible(format!(
@@ -165,8 +170,17 @@ impl Target {
     /// cannot.
     fn ready<'a>(&self, images: &'a [ToMove]) -> (SetAside, Vec<(&'a ToMove, PathBuf)>) {
         let (mut result, mut ready) = (SetAside::default(), vec![]);
+        let there = self.folder.ancestors().find_map(|folder| self.disk.stamp(folder).ok());
+        let elsewhere = |image: &ToMove| {
+            let stamp = self.disk.stamp(&image.path).map_err(said)?;
+            match there.is_some_and(|there| there.id.device != stamp.id.device) {
+                true => Err(said(ErrorKind::CrossesDevices.into())),
+                false => Ok(()),
+            }
+        };
         for image in images {
             let from = movable(&*self.disk, image).and_then(|()| {
+                elsewhere(image)?;
                 let folder = resolve_on(&*self.disk, folder_of(&image.path));
                 let name = image.path.file_name().ok_or("its name is none of a file")?;
                 Ok(folder.map_err(said)?.join(name))
@@ -244,30 +258,44 @@ fn open_record(
     folder: &Path,
     key: &RecordKey,
 ) -> Result<(AppendFile, Record), SearchError> {
-    let refused = |reason: String| SearchError::BadUndo {
-        path: path.into(),
-        reason: format!("{reason}; choose another folder"),
-    };
-    // Asked before it is opened: opening a pipe waits.
-    let link = disk.read_link(path).map_err(SearchError::io(path))?;
-    let kind = disk.kind(path).map_err(SearchError::io(path))?;
-    if link.is_some() || !matches!(kind, Kind::File | Kind::Nothing) {
-        return Err(refused("is no regular file".into()));
-    }
+    read_record(&**disk, path, folder, Some(key))?;
     let mut file = AppendFile::open(disk.clone(), path).map_err(SearchError::io(path))?;
     if !file.hold().map_err(SearchError::io(path))? {
-        return Err(refused("another process is moving files there".into()));
+        return Err(no_record(path, "another process is moving files there".into()));
     }
-    let bytes = read_at_most_on(&**disk, path, MOST_BYTES).map_err(SearchError::io(path))?;
-    let record = Record::read(&bytes, Some(key)).map_err(refused)?;
-    let elsewhere = record.folders.iter().any(|f| f.target != folder);
-    let elsewhere = elsewhere.then(|| "this record was written in another folder".to_string());
-    if let Some(why) = record.unconfirmed.clone().or(elsewhere) {
-        return Err(refused(why));
-    }
+    // Whoever held it before may have added to it.
+    let record = read_record(&**disk, path, folder, Some(key))?;
     // Half a line that an interruption left is cut off: its image was not moved.
     file.truncate(record.length as u64).map_err(SearchError::io(path))?;
     Ok((file, record))
+}
+
+/// The record that is there, where moves may be added to it; an empty one where there is none.
+fn read_record(
+    disk: &dyn FileSystem,
+    path: &Path,
+    folder: &Path,
+    key: Option<&RecordKey>,
+) -> Result<Record, SearchError> {
+    let link = disk.read_link(path).map_err(SearchError::io(path))?;
+    match disk.kind(path).map_err(SearchError::io(path))? {
+        Kind::Nothing if link.is_none() => return Ok(Record::default()),
+        Kind::File if link.is_none() => {}
+        _ => return Err(no_record(path, "is no regular file".into())),
+    }
+    let bytes = read_at_most_on(disk, path, MOST_BYTES).map_err(SearchError::io(path))?;
+    let record = Record::read(&bytes, key).map_err(|why| no_record(path, why))?;
+    let elsewhere = record.folders.iter().any(|f| f.target != folder);
+    let elsewhere = elsewhere.then(|| "this record was written in another folder".to_string());
+    match record.unconfirmed.clone().or(elsewhere) {
+        Some(why) => Err(no_record(path, why)),
+        None => Ok(record),
+    }
+}
+
+fn no_record(path: &Path, reason: String) -> SearchError {
+    let reason = format!("{reason}; choose another folder");
+    SearchError::BadUndo { path: path.into(), reason }
 }
 
 /// Why an image cannot be moved, where it cannot.
@@ -283,6 +311,9 @@ fn movable(disk: &dyn FileSystem, image: &ToMove) -> Result<(), String> {
         Kind::File => {}
         Kind::Nothing => return Err("it is not there any more".into()),
         Kind::Folder | Kind::Other => return Err("it is no file".into()),
+    }
+    if let Some(link) = &image.link {
+        return Err(format!("{} is a link to it, and would lead nowhere", link.display()));
     }
     if image.stamp.is_some() && disk.stamp(path).ok() != image.stamp {
         return Err("it has changed since it was compared".into());
@@ -469,7 +500,7 @@ mod tests {
     }
 
     fn to_move(path: impl Into<PathBuf>, name: &str) -> ToMove {
-        ToMove { path: path.into(), name: name.into(), stamp: None, kept: None }
+        ToMove { path: path.into(), name: name.into(), stamp: None, link: None, kept: None }
     }
 
     fn pictures() -> Vec<ToMove> {
@@ -775,6 +806,46 @@ mod tests {
         assert!(root.join("pictures/a.png").exists());
     }
 
+    /// /dev/shm is another disk on Linux.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_dry_run_names_what_lies_on_another_disk() {
+        let (_place, root) = real_folder();
+        std::fs::write(root.join("a.png"), "a").unwrap();
+        let device = |path: &Path| Disk.stamp(path).ok().map(|stamp| stamp.id.device);
+        let Ok(other) = tempfile::tempdir_in("/dev/shm") else {
+            return; // a machine without it
+        };
+        let images = [to_move(root.join("a.png"), "a.png")];
+        let target = other.path().join("copies/deep");
+        let would = would_set_aside(&Disk::shared(), &images, &[], &target, None).unwrap();
+        if device(other.path()) != device(&root) {
+            assert_eq!((would.moved.len(), would.left.len()), (0, 1));
+            assert_eq!(aside(&Disk::shared(), &images, &[], &target).unwrap(), would);
+            assert!(!target.exists());
+        }
+    }
+
+    /// What a list, or a link to a folder, names lies elsewhere than the list.
+    #[cfg(unix)]
+    #[test]
+    fn a_target_inside_any_of_the_sources_is_refused() {
+        let (_place, root) = real_folder();
+        for folder in ["photos/sub", "photos2", "list"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink("../photos2", root.join("photos/link")).unwrap();
+        let sources = ["photos/sub", "photos/link", "photos"].map(|folder| root.join(folder));
+        let would =
+            |to: &str| would_set_aside(&Disk::shared(), &[], &sources, &root.join(to), None);
+        for inside in ["photos/copies", "photos2/copies", "photos/sub"] {
+            assert!(would(inside).unwrap_err().is_usage(), "{inside}");
+        }
+        for free in ["photos3", "list/copies", "copies"] {
+            would(free).unwrap();
+        }
+    }
+
     #[cfg(unix)]
     #[test]
     fn links_and_what_is_no_file_are_left_and_named() {
@@ -786,7 +857,7 @@ mod tests {
         let images = names.map(|name| to_move(root.join(name), name));
         let disk = Disk::shared();
         let target = root.join("aside");
-        let would = would_set_aside(&disk, &images, &[], &target).unwrap();
+        let would = would_set_aside(&disk, &images, &[], &target, None).unwrap();
         assert!(!target.exists() && would.moved.len() == 1 && would.left.len() == 3);
         let done = aside(&disk, &images[..3], &[], &target).unwrap();
         assert_eq!((done.moved.len(), done.left.len()), (0, 3));
@@ -809,6 +880,8 @@ mod tests {
             let images = [to_move(target.join("y.png"), "y.png")];
             std::fs::write(&images[0].path, "y").unwrap();
             assert!(aside(&disk, &images, &[], &target).unwrap_err().is_usage());
+            let would = would_set_aside(&disk, &images, &[], &target, Some(&key()));
+            assert!(would.unwrap_err().is_usage());
             assert_eq!(std::fs::read(root.join("x.png")).unwrap(), b"x");
         }
     }

@@ -50,9 +50,11 @@ impl RecordKey {
         RecordKey::checked(&path, &secret)
     }
 
-    /// The key in the user's data folder, where there is one.
+    /// The key in the user's data folder, where there are both.
     pub fn of_user_if_there() -> Result<Option<RecordKey>, SearchError> {
-        let path = key_path()?;
+        let Ok(path) = key_path() else {
+            return Ok(None);
+        };
         match read_at_most(&path, 1 << 10) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(SearchError::io(&path)(e)),

@@ -104,9 +104,8 @@ impl Catalog {
 
     /// The same refusal for folders that are not indexed yet.
     pub(crate) fn refuse_wide_folders(name: &str, paths: &[PathBuf]) -> Result<(), ServeError> {
-        let folder = |path: &PathBuf| IndexedFolder {
-            label: String::new(),
-            path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+        let folder = |path: &PathBuf| {
+            IndexedFolder::alone(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
         };
         refuse_wide(name, &paths.iter().map(folder).collect::<Vec<_>>())
     }
@@ -145,7 +144,7 @@ impl Catalog {
         let index = PictureIndex::from_parts(Path::new(&name), parts);
         let folder = train.pictures.folder().filter(|_| train.names.len() == n);
         let path = folder.and_then(|folder| folder.canonicalize().ok());
-        let folder = path.map(|path| IndexedFolder { label: String::new(), path });
+        let folder = path.map(IndexedFolder::alone);
         Ok(Catalog {
             index: index.map_err(|e| ServeError::Catalog(e.to_string()))?,
             name,
@@ -189,7 +188,7 @@ impl Catalog {
     /// trained on.
     pub(crate) fn look(&self, i: usize) -> Result<Look, String> {
         match (self.original(i), &self.train) {
-            (Ok(original), _) => Look::at(&original.path),
+            (Ok(original), _) => original.look(),
             (Err(_), Some(train)) => Look::of(&stored_picture(train, i)?),
             (Err(why), None) => Err(why),
         }

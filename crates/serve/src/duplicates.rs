@@ -9,11 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use anchorhood_curate::{
-    Compared, CopyKind, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage,
-    find_duplicates,
-};
+use anchorhood_curate::{CopyKind, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage};
 use anchorhood_engine::Device;
+use anchorhood_search::{CopySearch, Decisions};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -56,21 +54,14 @@ struct Copies {
 }
 
 impl Copies {
-    fn find(now: &Contents) -> Result<Copies, Refusal> {
-        let index = &now.shelf.index;
-        let compared = Compared {
-            look: &|i| now.shelf.look(i),
-            vectors: index.vectors().map_err(Refusal::failed)?,
-            dim: index.parts().dim,
-            against_from: None,
-            folder_rank: &|_| 0,
-            not_copies: &|_, _| false,
-        };
+    fn find(now: &Contents, decisions: &Decisions) -> Result<Copies, Refusal> {
+        let search = CopySearch::new(&now.shelf.index, None).map_err(Refusal::failed)?;
         let (device, options) = (Device::cpu(threads()), DuplicateOptions::default());
         let tell = |stage, done, total| {
             *now.copies.progress() = StageProgress { stage: words(stage), done, total };
         };
-        let found = find_duplicates(&device, &compared, &options, &tell);
+        let look = |i| now.shelf.look(i);
+        let found = search.find_by(&look, &device, &options, decisions, &tell);
         let found = found.map_err(Refusal::failed)?;
         let members = found.groups.iter().flat_map(members);
         let size = |i: usize| Some((i, found.looks[i].as_ref().ok()?.height_and_width));
@@ -125,7 +116,11 @@ async fn found<'a>(
         // It goes on when who asked goes away.
         tokio::spawn(async move {
             let shown = now.clone();
-            let found = in_turn(&site.computing, move || Copies::find(&shown)).await;
+            let found = in_turn(&site.computing, move || {
+                let decisions = Decisions::of_user().map_err(Refusal::failed)?;
+                Copies::find(&shown, &decisions)
+            });
+            let found = found.await;
             let found = found.flatten().map(Arc::new).map_err(|Refusal(_, why)| why);
             // There was nothing before: it is begun once.
             let _ = now.copies.found.set(found);
@@ -265,5 +260,49 @@ fn group_in_words(now: &Contents, copies: &Copies, group: &DuplicateGroup) -> Co
         keep: sized(group.keep),
         why: group.why.iter().map(|reason| reason.to_string()).collect(),
         others: group.others.iter().map(other).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anchorhood_files::Disk;
+    use anchorhood_search::decide_not_duplicates;
+
+    use crate::catalog::Catalog;
+    use crate::fixtures;
+
+    fn image(number: u32) -> image::RgbImage {
+        let wave = |x: u32, y: u32| ((x * x * (number + 1)) as f32 * 0.01 + y as f32 * 0.3).sin();
+        image::RgbImage::from_fn(64, 48, |x, y| {
+            image::Rgb([(128.0 + 90.0 * wave(x, y)) as u8, x as u8, y as u8])
+        })
+    }
+
+    /// The page shows what the command tells.
+    #[test]
+    fn names_of_one_file_are_no_copies_and_decisions_count() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().canonicalize().unwrap();
+        for (name, number) in [("a.png", 1), ("copy.png", 1), ("other.png", 5)] {
+            image(number).save(folder.join(name)).unwrap();
+        }
+        std::fs::hard_link(folder.join("other.png"), folder.join("hard.png")).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("other.png", folder.join("link.png")).unwrap();
+        #[cfg(not(unix))]
+        std::fs::hard_link(folder.join("other.png"), folder.join("link.png")).unwrap();
+        let names = ["a.png", "copy.png", "hard.png", "link.png", "other.png"];
+        let vectors = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]];
+        let index = fixtures::index(&folder, &names, &[], vectors.as_flattened().to_vec());
+        let pair = CopySearch::new(&index, None).unwrap().decided(0, 1).unwrap();
+        let now = Contents::new(Catalog::of_index("x".into(), index, None).unwrap(), vec![], 0);
+        let found = Copies::find(&now, &Decisions::default()).unwrap();
+        let groups: Vec<Vec<usize>> = found.groups.iter().map(|g| members(g).collect()).collect();
+        assert_eq!((groups, found.unread), (vec![vec![0, 1]], 0));
+        let file = folder.join("decisions.jsonl");
+        decide_not_duplicates(&Disk::shared(), &file, pair).unwrap();
+        let decisions = Decisions::load(&Disk, &file).unwrap();
+        assert!(Copies::find(&now, &decisions).unwrap().groups.is_empty());
     }
 }

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
+use anchorhood_curate::Look;
 use anchorhood_data::{Picture, archived_picture, picture_named};
 use anchorhood_search::{IndexParts, IndexedFolder, stamp_of};
 
@@ -91,6 +92,11 @@ impl Original {
         Ok(&mut self.file)
     }
 
+    /// The picture as it is compared with others.
+    pub fn look(self) -> Result<Look, String> {
+        Look::of_open(&self.path, self.file, self.start..self.start + self.length, self.written)
+    }
+
     /// What is made of the picture, squares of at most `side` pixels ([`Picture::read_for`]).
     pub fn decode<T>(
         self,
@@ -167,7 +173,7 @@ mod tests {
     }
 
     fn opened_in(folder: &Path, name: &str, stamp: Option<u64>) -> Result<Original, String> {
-        let folder = IndexedFolder { label: String::new(), path: folder.canonicalize().unwrap() };
+        let folder = IndexedFolder::alone(folder.canonicalize().unwrap());
         Original::open(&[folder], &parts(name, stamp), 0)
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anchorhood::files::{AppendFile, Disk, FileSystem, folder_of};
+use anchorhood::files::{AppendFile, Disk, FileSystem, move_file};
 use md5::{Digest, Md5};
 use ring::digest::{Context, SHA256};
 use ureq::Agent;
@@ -141,11 +141,17 @@ impl Download<'_> {
                 self.url
             )));
         }
-        let finished = file
-            .sync()
-            .and_then(|()| Disk.rename(&part, self.to))
-            .and_then(|()| Disk.sync_folder(folder_of(self.to)));
-        finished.map_err(|e| self.failed(self.to, &e.to_string()))
+        let finished = file.sync().and_then(|()| move_file(&Disk, &part, self.to));
+        finished.map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists => self.failed(
+                self.to,
+                &format!(
+                    "something has taken this name meanwhile; what was fetched is whole in {}",
+                    part.display()
+                ),
+            ),
+            _ => self.failed(self.to, &e.to_string()),
+        })
     }
 
     fn check_old(&self) -> Result<(), Failure> {

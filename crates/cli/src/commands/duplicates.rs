@@ -8,7 +8,7 @@ use anchorhood::curate::{
 };
 use anchorhood::data::name_of;
 use anchorhood::engine::Device;
-use anchorhood::files::Disk;
+use anchorhood::files::{Disk, data_folder};
 use anchorhood::search::{
     CopySearch, Decisions, PictureIndex, RecordKey, SearchError, SetAside, Sheet, Shown, UNDO_FILE,
     decide_not_duplicates, set_aside, undo, would_set_aside,
@@ -118,7 +118,7 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
     let search = CopySearch::new(&index, against.as_ref())?;
     if let Some(folder) = &args.move_to {
         // A folder that cannot be is refused before all is read.
-        would_set_aside(&Disk::shared(), &[], &search.folders(), folder)?;
+        would_set_aside(&Disk::shared(), &[], &search.folders(), folder, known_key()?.as_ref())?;
     }
     let decisions = decisions(args, &search)?;
     let found = compare(args, &search, &decisions, &device)?;
@@ -330,7 +330,7 @@ fn move_others(
         return Ok(());
     }
     if args.dry_run {
-        let would = would_set_aside(&disk, &images, &sources, folder)?;
+        let would = would_set_aside(&disk, &images, &sources, folder, known_key()?.as_ref())?;
         print_moves(&would.moved, args.listing.json)?;
         eprintln!(
             "{} pictures would be moved to {}; nothing was moved",
@@ -354,6 +354,15 @@ fn move_others(
         );
     }
     left_behind(&moved)
+}
+
+/// The key by which a record would be signed, where it is there already; an error where there can
+/// be none.
+fn known_key() -> Result<Option<RecordKey>, Failure> {
+    match data_folder() {
+        Some(_) => Ok(RecordKey::of_user_if_there()?),
+        None => Ok(Some(RecordKey::of_user()?)),
+    }
 }
 
 fn print_moves(moves: &[(PathBuf, PathBuf)], json: bool) -> Result<(), Failure> {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::data::{LabelChoice, find_pictures};
 use anchorhood::discover::Whitening;
-use anchorhood::export::{Exported, OPSET};
-use anchorhood::files::{AtomicFile, Disk, FileSystem, resolve, same_file};
+use anchorhood::export::{Exported, OPSET, check_places};
+use anchorhood::files::{AtomicFile, Disk, FileSystem};
 use anchorhood::models::Form;
 use anchorhood::search::Model;
 use clap::Parser;
@@ -69,15 +69,15 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     check_outputs(files.clone(), args.overwrite)?;
     let model = args.model.load()?;
     let of_timm = args.timm.iter().flat_map(|folder| timm_files(folder));
-    check_places(files.cloned().chain(of_timm), model.path())?;
+    let places: Vec<PathBuf> = files.cloned().chain(of_timm).collect();
+    check_places(&places, model.path())?;
     let model = refitted(args, model)?;
     let export = Export(Exported::of(&model)?);
     if let Some(folder) = &args.timm {
         export.timm(folder, args.overwrite)?;
     }
     if let Some(path) = &args.onnx {
-        let bytes = export.0.onnx()?;
-        AtomicFile::write(path, &bytes).map_err(io(path))?;
+        export.0.save_onnx(path)?;
         output::line(&format!(
             "{}: ONNX opset {OPSET}; input `pixels` N×3×{1}×{1}, output `embedding` N×{2}",
             path.display(),
@@ -105,49 +105,6 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
 /// What timm's folder consists of: weights and what is to be known of them.
 fn timm_files(folder: &Path) -> [PathBuf; 2] {
     ["model.safetensors", "config.json"].map(|name| folder.join(name))
-}
-
-/// Each result has a place of its own, is not the model itself, and lies in no run, whatever
-/// spelling or links lead there.
-fn check_places(files: impl Iterator<Item = PathBuf>, model: &Path) -> Result<(), Failure> {
-    let run = std::path::absolute(model).map_err(io(model))?;
-    let run = run.ancestors().find(|folder| is_run(folder));
-    let parts = run.map(parts_of).unwrap_or_default();
-    let mut seen = vec![];
-    for file in files {
-        let refused = |why: &str| {
-            let file = file.display();
-            Err(Failure::usage(format!("{file}: {why}")))
-        };
-        let place = resolve(&file).map_err(io(&file))?;
-        if seen.contains(&place) {
-            return refused("two results cannot be one file; give each a name of its own");
-        }
-        if same_file(&file, model).unwrap_or(false) {
-            return refused("is the checkpoint itself, which the run needs; choose another name");
-        }
-        let linked = parts.iter().any(|part| place.starts_with(part));
-        if linked || place.ancestors().any(is_run) {
-            return refused("is part of a run, which export leaves as it is; choose another place");
-        }
-        seen.push(place);
-    }
-    Ok(())
-}
-
-/// Whether a folder is a run's.
-fn is_run(folder: &Path) -> bool {
-    let there = |name: &str| folder.join(name).exists();
-    there("config.toml") && (there("checkpoints") || there("metrics.jsonl"))
-}
-
-/// What a run consists of: its folder, and whatever lies elsewhere and is linked to from there.
-fn parts_of(run: &Path) -> Vec<PathBuf> {
-    let folders = [run.to_owned(), run.join("checkpoints")];
-    let entries = folders.iter().flat_map(std::fs::read_dir).flatten();
-    let entries = entries.flatten().map(|entry| entry.path());
-    let all = std::iter::once(run.to_owned()).chain(entries);
-    all.filter_map(|part| resolve(&part).ok()).collect()
 }
 
 fn power(word: &str) -> Result<f64, String> {

@@ -71,7 +71,7 @@ failures! {
     DataError: DataError::is_usage;
     ExportError: |error| match error {
         ExportError::Search(error) => error.is_usage(),
-        error => matches!(error, ExportError::NotThere(_)),
+        error => error.is_usage(),
     };
     ReportError: |_| false;
     SearchError: SearchError::is_usage;

@@ -113,6 +113,30 @@ fn two_downloads_of_one_file_do_not_mix() {
     fetch(&sandbox, &server.address, &sum).succeeded();
 }
 
+/// What lies under the file's names is somebody's, and stays.
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_links_or_over_what_came_meanwhile() {
+    use std::os::unix::fs::symlink;
+    let (bytes, sum, sandbox) = begin();
+    let server = Server::start(bytes, &[Manner::Good]);
+    sandbox.write("key", "secret");
+    fs::create_dir_all(sandbox.path("data/svhn")).unwrap();
+    let part = sandbox.path(&format!("{TRAIN}.part"));
+    symlink(sandbox.path("key"), &part).unwrap();
+    fetch(&sandbox, &server.address, &sum).failed(1, "train_32x32.mat.part; is a link");
+    fs::remove_file(&part).unwrap();
+    if crate::common::pipe(&part) {
+        fetch(&sandbox, &server.address, &sum).failed(1, "train_32x32.mat.part; regular file");
+        fs::remove_file(&part).unwrap();
+    }
+    // A link to nothing is not there before, and is when the file is whole.
+    symlink("nowhere", sandbox.path(TRAIN)).unwrap();
+    fetch(&sandbox, &server.address, &sum).failed(1, "train_32x32.mat; meanwhile; .part");
+    assert_eq!(fs::read_link(sandbox.path(TRAIN)).unwrap(), std::path::Path::new("nowhere"));
+    assert_eq!(sandbox.read("key"), b"secret");
+}
+
 #[test]
 fn wrong_bytes_are_thrown_away() {
     let (bytes, _, sandbox) = begin();

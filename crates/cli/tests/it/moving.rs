@@ -131,6 +131,40 @@ fn images_of_a_list_are_moved_and_put_back() {
     assert_eq!(names(&sandbox.path("lists")), ["l.txt"]);
 }
 
+/// The images of a list lie where it says, not where the list does.
+#[test]
+fn a_list_protects_the_folders_of_its_images_alone() {
+    let sandbox = photos();
+    let photo = |name: &str| sandbox.path(&format!("photos/{name}.png")).display().to_string();
+    sandbox.write("lists/l.txt", ["0", "z"].map(photo).join("\n"));
+    sandbox.write("here.txt", "photos/0.png\nphotos/z.png\n");
+    symlink("../other", sandbox.path("photos/linked")).unwrap();
+    let before = contents(&sandbox, "photos");
+    duplicates(&sandbox, "lists/l.txt --move-to photos/copies").failed(2, "photos/copies");
+    duplicates(&sandbox, "photos --move-to other/copies").failed(2, "other/copies");
+    for list in ["here.txt --move-to copies", "lists/l.txt --move-to lists/copies"] {
+        duplicates(&sandbox, list).succeeded();
+        assert_eq!(contents(&sandbox, "photos").len(), before.len() - 1, "{list}");
+        let record = format!("{}/undo.jsonl", list.split(' ').next_back().unwrap());
+        duplicates(&sandbox, &format!("--undo {record}")).succeeded();
+        assert_eq!(contents(&sandbox, "photos"), before);
+    }
+}
+
+/// A link would lead nowhere where the file it leads to were moved.
+#[test]
+fn a_copy_that_a_link_leads_to_stays_and_is_named() {
+    let sandbox = photos();
+    symlink("z.png", sandbox.path("photos/link.png")).unwrap();
+    let before = contents(&sandbox, "photos");
+    let plan = duplicates(&sandbox, "photos --move-to copies --dry-run");
+    plan.failed(1, "1 picture could not be moved");
+    let ran = duplicates(&sandbox, "photos --move-to copies");
+    assert!(ran.stderr.contains("z.png: not moved") && ran.stderr.contains("link.png"), "{ran:?}");
+    assert_eq!(contents(&sandbox, "photos"), before);
+    assert!(sandbox.path("photos/link.png").exists());
+}
+
 #[test]
 fn a_target_among_the_images_is_refused_and_a_dry_run_makes_nothing() {
     let sandbox = photos();
@@ -172,10 +206,16 @@ fn a_record_of_nobody_moves_nothing() {
     fs::rename(&key, sandbox.path("key")).unwrap();
     undo("").failed(2, "--trust-record").prints(".png");
     assert_eq!(all(), before);
-    undo("--trust-record").succeeded();
+    // No key is needed for it, nor a folder for one.
+    let mut homeless = sandbox.command(&format!("duplicates --undo {record} --trust-record"));
+    homeless.env_remove("XDG_DATA_HOME").env_remove("HOME");
+    Ran::from(homeless.output().unwrap()).succeeded();
     assert_eq!(contents(&sandbox, "photos").len(), 5);
     // The record is another's now, and nothing is added to it.
-    duplicates(&sandbox, "photos --move-to copies").failed(2, "undo.jsonl");
+    for more in ["", "--dry-run"] {
+        let ran = duplicates(&sandbox, &format!("photos --move-to copies {more}"));
+        ran.failed(2, "undo.jsonl");
+    }
     assert_eq!(contents(&sandbox, "photos").len(), 5);
     duplicates(&sandbox, "photos --trust-record").failed(2, "");
 }

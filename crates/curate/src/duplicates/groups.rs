@@ -256,8 +256,10 @@ impl<'a> Groups<'a> {
     }
 
     fn why(&self, keep: usize, others: &[Duplicate], by_rules: Vec<Reason>) -> Vec<Reason> {
-        let from = self.compared.against_from;
-        if from.is_some() || !by_rules.is_empty() {
+        if self.compared.against_from.is_some() {
+            return std::iter::once(Reason::SecondFolder).chain(by_rules).collect();
+        }
+        if !by_rules.is_empty() {
             return by_rules;
         }
         let reasons = others.iter().take(MOST_REASONS).map(|other| self.order(keep, other.picture));
@@ -332,17 +334,16 @@ impl<'a> Groups<'a> {
         Some(Duplicate { picture, kind, score: aligned.score })
     }
 
-    /// Photographs of one scene, of which none is in a group.
+    /// Photographs of one scene; of copies the kept one.
     fn bursts(&self, groups: &[DuplicateGroup]) -> Vec<Vec<usize>> {
-        let members = groups.iter().flat_map(|group| {
-            std::iter::once(group.keep).chain(group.others.iter().map(|other| other.picture))
-        });
-        let grouped: HashSet<usize> = members.collect();
+        let mut kept: Vec<usize> = (0..self.looks.len()).collect();
+        for group in groups {
+            group.others.iter().for_each(|other| kept[other.picture] = group.keep);
+        }
         let mut sets = Sets::new(self.looks.len());
         for ((a, b), found) in self.known.borrow().iter() {
-            let both = !grouped.contains(a) && !grouped.contains(b);
-            if both && matches!(found, Some(Match::Burst)) {
-                sets.join(*a, *b);
+            if matches!(found, Some(Match::Burst)) {
+                sets.join(kept[*a], kept[*b]);
             }
         }
         sets.groups(2)

@@ -79,6 +79,8 @@ impl FromStr for KeepRule {
 /// What the kept image has before its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
+    /// It is of those that the first images are compared with, of which none is moved.
+    SecondFolder,
     /// A rule of the user's chose it.
     Rule(KeepRule),
     /// It is not a part of another.
@@ -112,6 +114,7 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
+            Reason::SecondFolder => "in the second folder",
             Reason::Rule(rule) => rule.name(),
             Reason::Whole => "the whole image",
             Reason::NoBorder => "no border",

@@ -1,6 +1,8 @@
 //! What is kept of an image to compare it with others: some five kilobytes of its pixels, ten where
 //! it has a flat border, and what its file says of it.
 
+use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -69,12 +71,21 @@ impl Look {
     pub fn at(path: &Path) -> Result<Look, String> {
         let (_, written) = about_picture(path).ok_or("there is no such file")?;
         let look = Picture::read_for(path, BORDER_SIDE, Look::of)?;
-        Ok(Look {
-            path: Some(path.into()),
-            written,
-            metadata: ImageMetadata::of_file(path),
-            ..look
-        })
+        let metadata = ImageMetadata::of_file(path);
+        Ok(Look { path: Some(path.into()), written, metadata, ..look })
+    }
+
+    /// Reads a file that is open, or a member of an archive that is; `path` is where it is read
+    /// again where it looks like another.
+    pub fn of_open(
+        path: &Path,
+        file: File,
+        part: Range<u64>,
+        written: Option<SystemTime>,
+    ) -> Result<Look, String> {
+        let metadata = ImageMetadata::of_part(&file, part.clone());
+        let look = Picture::read_part_for(file, part, BORDER_SIDE, Look::of)?;
+        Ok(Look { path: Some(path.into()), written, metadata, ..look })
     }
 
     /// Of an image that is at hand, without a file.

@@ -153,8 +153,8 @@ pub struct DuplicateGroup {
 pub struct Duplicates {
     /// Groups, the largest first.
     pub groups: Vec<DuplicateGroup>,
-    /// Photographs of one scene that are no copies of each other, such as those of a burst; none of
-    /// a burst is a copy of another of it.
+    /// Photographs of one scene that are no copies of each other, such as those of a burst. Of
+    /// copies the kept one is among them.
     pub bursts: Vec<Vec<usize>>,
     /// Every picture's look, or why it cannot be read.
     pub looks: Vec<Result<Look, String>>,
@@ -207,7 +207,7 @@ pub fn find_duplicates(
     let proposing = |done| progress(DuplicateStage::Proposing, done, n);
     let proposals = Proposals::new(device, compared, &looks, &equal, options, &proposing)?;
     let judging = |done| progress(DuplicateStage::Judging, done, n);
-    let judged = judge(proposals, &looks, compared.against_from, options.above, &judging);
+    let judged = judge(proposals, &looks, options.above, &judging);
     let groups = Groups::new(compared, options, &looks, &equal, judged);
     let (groups, bursts, judged) = groups.found();
     Ok(Duplicates { groups, bursts, looks, judged })
@@ -275,26 +275,28 @@ fn exact(look: Option<&Look>) -> Option<Exact> {
 fn judge(
     mut proposals: Proposals,
     looks: &[Result<Look, String>],
-    against_from: Option<usize>,
     above: f32,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Judged {
-    let mut sets = Sets::new(looks.len());
+    let mut copies = Sets::new(looks.len());
+    let mut bursts = Sets::new(looks.len());
     let mut judged = Judged::default();
     loop {
-        let batch = proposals.batch(|a, b| sets.are_joined(a, b));
+        let batch = proposals.batch(|a, b| copies.are_joined(a, b));
         let Some(pairs) = batch else { break };
         judged.count += pairs.len();
         let of_one: Vec<&[(u32, u32)]> = pairs.chunk_by(|a, b| a.0 == b.0).collect();
         let found = of_one.par_iter();
         let found = found.flat_map_iter(|pairs| groups::matches_of(pairs, looks, above));
         let found: Vec<((usize, usize), Match)> = found.collect();
-        // Across two sides every pair is told, since each is news.
-        if against_from.is_none() {
-            let copies = found.iter().filter(|(_, found)| found.is_copy());
-            copies.for_each(|((a, b), _)| sets.join(*a, *b));
+        for ((a, b), found) in found {
+            let sets = if found.is_copy() { &mut copies } else { &mut bursts };
+            // Of a burst it is enough to know what hangs together.
+            if found.is_copy() || !sets.are_joined(a, b) {
+                judged.matches.push(((a, b), found));
+            }
+            sets.join(a, b);
         }
-        judged.matches.extend(found);
         progress(proposals.done());
     }
     judged

@@ -50,8 +50,13 @@ impl PerceptualHash {
         (self.0 >> (8 * band) & 0xff) as usize
     }
 
+    /// How many bits are others.
+    fn distance(self, other: PerceptualHash) -> u32 {
+        (self.0 ^ other.0).count_ones()
+    }
+
     fn is_near(self, other: PerceptualHash) -> bool {
-        (self.0 ^ other.0).count_ones() <= MOST_BITS
+        self.distance(other) <= MOST_BITS
     }
 }
 
@@ -105,12 +110,13 @@ impl NearHashes {
         NearHashes { buckets }
     }
 
-    /// The numbers above `after` that pass, of hashes near to one of these; each once, in order,
-    /// and none is missed.
+    /// The numbers above `after` that pass, of hashes near to one of these: the `most` nearest,
+    /// each once, in order.
     pub fn near(
         &self,
         hashes: &[PerceptualHash],
         after: u32,
+        most: usize,
         passes: impl Fn(u32) -> bool,
     ) -> Vec<u32> {
         let mut found = vec![];
@@ -123,12 +129,18 @@ impl NearHashes {
                 };
                 let near = later.iter();
                 let near = near.filter(|(_, other)| hash.is_near(*other) && !met_before(*other));
-                found.extend(near.map(|(key, _)| *key).filter(|key| passes(*key)));
+                let near = near.filter(|(key, _)| passes(*key));
+                found.extend(near.map(|(key, other)| (*key, hash.distance(*other))));
             }
         }
         found.sort_unstable();
-        found.dedup();
-        found
+        found.dedup_by_key(|(key, _)| *key); // the nearest of its hashes comes first
+        if found.len() > most {
+            found.select_nth_unstable_by_key(most, |(key, distance)| (*distance, *key));
+            found.truncate(most);
+            found.sort_unstable();
+        }
+        found.into_iter().map(|(key, _)| key).collect()
     }
 }
 
@@ -155,8 +167,9 @@ mod tests {
         let keys = NearHashes::new(&all);
         let mut found = vec![];
         for (i, hash) in &all {
-            found.extend(keys.near(&[*hash], *i, |_| true).into_iter().map(|j| (*i, j)));
-            assert!(keys.near(&[*hash], *i, |_| false).is_empty());
+            let near = keys.near(&[*hash], *i, 400, |_| true);
+            assert!(keys.near(&[*hash], *i, 400, |_| false).is_empty());
+            found.extend(near.into_iter().map(|j| (*i, j)));
         }
         let mut expected = vec![];
         for (i, a) in &all {
@@ -165,6 +178,16 @@ mod tests {
         }
         assert_eq!(found, expected);
         assert_eq!(found.len(), 50);
+    }
+
+    #[test]
+    fn the_nearest_are_found_where_too_many_are_near() {
+        let far = |bits: u32| PerceptualHash((1 << bits) - 1);
+        let keys: Vec<_> = [5, 3, 0, 1, 3].into_iter().map(far).enumerate().collect();
+        let keys: Vec<_> = keys.into_iter().map(|(i, hash)| (i as u32 + 1, hash)).collect();
+        let near = |most| NearHashes::new(&keys).near(&[far(0)], 0, most, |_| true);
+        assert_eq!(near(5), [1, 2, 3, 4, 5]);
+        assert_eq!(near(3), [2, 3, 4]);
     }
 
     #[test]

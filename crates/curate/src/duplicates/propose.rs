@@ -1,7 +1,8 @@
 //! Which pairs are worth a comparison: near by their hashes, by their vectors or by their colours.
 //!
-//! Near hashes may be as many as there are pairs, so they are asked for image by image, and a batch
-//! holds a bounded number of pairs that are still open.
+//! Of scans of one form, or of a camera that stands still, all hashes may be near, and few of the
+//! pairs are copies, which would settle others. So of each image the nearest by hashes are
+//! proposed, and no more, and a batch holds a bounded number of pairs that are still open.
 
 use std::collections::HashSet;
 
@@ -16,6 +17,8 @@ use crate::CurateError;
 
 /// Pairs of a batch, after which it is looked which of the next are settled by them.
 const AT_A_TIME: usize = 1 << 14;
+/// Of each image so many of those after it are proposed by their hashes.
+pub(super) const MOST_NEAR: usize = 32;
 /// Images whose near hashes are asked for at the same time.
 const IMAGES_AT_A_TIME: usize = 16;
 
@@ -143,7 +146,7 @@ impl<'a> Proposals<'a> {
         };
         let open = |j: u32| self.wanted(i, j as usize) && !is_settled(i, j as usize);
         let hashes: Vec<PerceptualHash> = look.views().flat_map(|view| view.hashes).collect();
-        let mut found = self.hashes.near(&hashes, i as u32, open);
+        let mut found = self.hashes.near(&hashes, i as u32, MOST_NEAR, open);
         found.extend(self.near[i].iter().filter(|j| open(**j)));
         found.sort_unstable();
         found.dedup();

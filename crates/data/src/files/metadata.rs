@@ -2,10 +2,12 @@
 //! program wrote it, and how strongly it is compressed. Nothing of the pixels is decoded.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use anchorhood_files::open_regular;
 use exif::{DateTime, Exif, In, Tag, Value};
 
 use super::archive;
@@ -40,10 +42,22 @@ impl ImageMetadata {
     pub fn of_file(path: &Path) -> ImageMetadata {
         let read = || match archive::is_member(path) {
             true => archive::bytes(path, MOST_BYTES).ok().map(|bytes| Self::of_bytes(&bytes)),
-            false if path.metadata().ok()?.is_file() => {
-                Some(Self::of_source(&mut BufReader::new(File::open(path).ok()?)))
+            false => Some(Self::of_source(&mut BufReader::new(open_regular(path).ok()?))),
+        };
+        read().unwrap_or_default()
+    }
+
+    /// Of a part of an open file: all of it, or a member of an archive.
+    pub fn of_part(mut file: &File, part: Range<u64>) -> ImageMetadata {
+        let mut read = || {
+            file.seek(SeekFrom::Start(part.start)).ok()?;
+            if part.start == 0 {
+                return Some(Self::of_source(&mut BufReader::new(file)));
             }
-            false => None, // opening a pipe would wait for somebody to write to it
+            let mut bytes = vec![];
+            let most = part.end.saturating_sub(part.start).min(MOST_BYTES);
+            Read::take(file, most).read_to_end(&mut bytes).ok()?;
+            Some(Self::of_bytes(&bytes))
         };
         read().unwrap_or_default()
     }
@@ -55,8 +69,8 @@ impl ImageMetadata {
 
     fn of_source<S: BufRead + Seek>(source: &mut S) -> ImageMetadata {
         let mut header = vec![];
-        let mut start = std::io::Read::take(&mut *source, MOST_OF_HEADER);
-        if std::io::Read::read_to_end(&mut start, &mut header).is_err() {
+        let mut start = Read::take(&mut *source, MOST_OF_HEADER);
+        if start.read_to_end(&mut header).is_err() {
             return ImageMetadata::default();
         }
         let found = match header.starts_with(&[0xFF, 0xD8]) {
@@ -149,6 +163,7 @@ fn after_the_point(digits: &str) -> Option<i64> {
 mod tests {
     use super::*;
     use crate::encode_jpeg;
+    use std::io::Write;
 
     /// Exif of a camera, big-endian: maker, software and two times, the second in a part of its
     /// own.
@@ -198,6 +213,13 @@ mod tests {
         assert_eq!(found.lossy, Some(true));
         // Annex K's table, which is that of quality 50.
         assert_eq!(found.quantisation.unwrap()[..6], [16, 11, 12, 14, 12, 10]);
+        // In an open file, alone and among others.
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[&bytes[..], &plain].concat()).unwrap();
+        let (middle, end) = (bytes.len() as u64, (bytes.len() + plain.len()) as u64);
+        assert_eq!(ImageMetadata::of_part(&file, 0..middle), found);
+        let second = ImageMetadata::of_part(&file, middle..end);
+        assert_eq!(second, ImageMetadata::of_bytes(&plain));
         let none = ImageMetadata::of_bytes(&plain);
         assert_eq!((none.camera, none.taken), (None, None));
         // What is broken anywhere says less, and nothing fails.

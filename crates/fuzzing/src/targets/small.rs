@@ -26,8 +26,8 @@ pub fn labels(bytes: &[u8]) -> Option<()> {
     let names = ["a.png", "b/c.png"].map(String::from);
     with_file("a.csv", bytes, |path| {
         let labels = GivenLabels::read(path);
-        let folders =
-            ["a", "b"].map(|label| IndexedFolder { label: label.into(), path: "pictures".into() });
+        let folders = ["a", "b"]
+            .map(|label| IndexedFolder { label: label.into(), ..IndexedFolder::alone("pictures") });
         let found = labels.and_then(|labels| labels.of(&names, &folders));
         found.ok().map(|found| assert_eq!(found.len(), names.len()))
     })

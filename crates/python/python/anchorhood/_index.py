@@ -397,19 +397,25 @@ class Index:
         return found
 
     def not_duplicates(
-        self, a: int | StrPath, b: int | StrPath, *, decisions: StrPath | None = None
+        self, a: int | StrPath, b: int | StrPath, *, against: Index | None = None, decisions: StrPath | None = None
     ) -> bool:
         """Remembers that two images are no duplicates, whatever they look like: numbers, names as `Index.names` has
-        them, or paths. It is kept in the user's data folder, or in the file `decisions`, by folder and content: also for other models and
+        them, or paths. With `against`, one may be of that index, whose numbers come after this one's, as in `DuplicateGroup.numbers`. It is kept in the user's data folder, or in the file `decisions`, by folder and content: also for other models and
         other indices. False where it was remembered already."""
 
-        def named(one: int | StrPath) -> str:
-            return self.names[_count(one, "image", 0)] if isinstance(one, int) else os.fspath(one)
+        count = len(self) + (len(against) if against else 0)
 
-        for one in (a, b):
-            if isinstance(one, int) and one >= len(self):
-                raise InputError(f"there is no picture {one}; the index has {len(self)}, numbered from 0")
-        return self._native.not_duplicates((named(a), named(b)), decisions)
+        def named(one: int | StrPath) -> str:
+            if not isinstance(one, int):
+                return os.fspath(one)
+            if _count(one, "image", 0) >= count:
+                raise InputError(f"there is no picture {one}; there are {count}, numbered from 0")
+            if against is None or one < len(self):
+                return self.names[one]
+            return os.fspath(against._native.picture(one - len(self)))
+
+        other = against._native if against else None
+        return self._native.not_duplicates(other, (named(a), named(b)), decisions)
 
     def cluster(
         self,

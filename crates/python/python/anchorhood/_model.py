@@ -229,7 +229,7 @@ class Model:
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Writes it as an ONNX file: `pixels` N×3×size×size in floats, normalised by `mean` and `std`; out comes `embedding`."""
-        Path(path).write_bytes(self._native.onnx())
+        self._native.save_onnx(path)
 
     def state_dict(self) -> dict[str, Any]:
         """Its weights by torchvision's names, as `load_state_dict` takes them: torch's tensors, or arrays where there is no torch.

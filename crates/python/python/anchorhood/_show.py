@@ -6,6 +6,8 @@ import base64
 import html
 from pathlib import Path
 
+from . import _native
+
 
 def image(png: bytes, about: str = "") -> str:
     """A PNG file's bytes as an element of a page."""
@@ -41,7 +43,7 @@ class Drawing:
 
     def save(self, path: str | Path) -> None:
         """Writes it to a file."""
-        Path(path).write_text(self.svg, encoding="utf-8")
+        _native.write_file(path, self.svg.encode("utf-8"))
 
 
 class Page:

@@ -108,6 +108,7 @@ fn metadata(parts: &IndexParts, classes: &[&String], path: &Path) -> BTreeMap<St
         label: f.label.clone(),
         path: f.path.display().to_string(),
         from_here: here.and_then(|here| from_to(here, &f.path)),
+        of_list: f.of_list,
     };
     let folders: Vec<FolderField> = parts.folders.iter().map(folder).collect();
     let mut fields = vec![
@@ -201,6 +202,8 @@ struct FolderField {
     label: String,
     path: String,
     from_here: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    of_list: bool,
 }
 
 impl FolderField {
@@ -210,7 +213,8 @@ impl FolderField {
         let here = here.as_deref().and_then(Path::parent);
         let beside = here.zip(self.from_here).map(|(here, way)| here.join(way));
         let beside = beside.filter(|folder| folder.is_dir() && !then.is_dir());
-        IndexedFolder { label: self.label, path: beside.unwrap_or(then) }
+        let path = beside.unwrap_or(then);
+        IndexedFolder { label: self.label, path, of_list: self.of_list }
     }
 }
 
@@ -430,11 +434,13 @@ mod tests {
         let (before, after) = (root.path().join("before"), root.path().join("after"));
         std::fs::create_dir_all(before.join("pictures")).unwrap();
         std::fs::create_dir(before.join("kept")).unwrap();
-        let folders = vec![IndexedFolder::alone(before.join("pictures"))];
+        let alone = IndexedFolder::alone(before.join("pictures"));
+        let folders = vec![IndexedFolder { of_list: true, ..alone }];
         let parts = IndexParts { folders, ..small() };
         write(&Disk, &parts, &before.join("kept/a.index")).unwrap();
         std::fs::rename(&before, &after).unwrap();
         let moved = open(&after.join("kept/a.index")).unwrap();
+        assert!(moved.folders[0].of_list);
         let (now, expected) = (&moved.folders[0].path, after.join("pictures"));
         assert_eq!(now.canonicalize().unwrap(), expected.canonicalize().unwrap());
     }
