@@ -26,7 +26,7 @@ STD = np.array([0.229, 0.224, 0.225], np.float32)
 def export(path):
     import torch
 
-    sys.path.append(f"{ROOT}/crates/onnx/tests/clients")
+    sys.path.append(f"{ROOT}/crates/index/tests/clients")
     from efficientnet import lite0
 
     torch.onnx.export(lite0().eval(), torch.randn(2, 3, 224, 224), path, input_names=["input"], output_names=["output"],
@@ -60,7 +60,7 @@ def ours(program, path, threads):
 
 
 def main():
-    build = ["cargo", "build", "--release", "-p", "anchorhood-onnx", "--example", "onnx_speed"]
+    build = ["cargo", "build", "--release", "-p", "anchorhood-index", "--example", "onnx_speed"]
     subprocess.run(build, cwd=ROOT, check=True)
     program = os.path.join(ROOT, "target/release/examples/onnx_speed")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How much longer does an array take from Python than in the library itself?
 
-    cargo build --release -p anchorhood-search --example array_speed
+    cargo build --release -p anchorhood-index --example array_speed
     tools/python_speed.py target/release/examples/array_speed [PICTURES] [SIDE] [TURNS]
 
 run by a Python that has the package (a release wheel). Both sides take turns; what is told is the least time of each, which other programs on

@@ -1,4 +1,4 @@
-"""Small ONNX files: crates/onnx/tests/fixtures/*.onnx. They need no runtime: their headers are read, and damaged.
+"""Small ONNX files: crates/index/tests/fixtures/*.onnx. They need no runtime: their headers are read, and damaged.
 
 encoder.onnx    channels last, weights inside, notes
 condition.onnx  a condition with two graphs, and a function
@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-FOLDER = "crates/onnx/tests/fixtures"
+FOLDER = "crates/index/tests/fixtures"
 OPSET = [helper.make_opsetid("", 17)]
 
 

@@ -110,25 +110,23 @@
 
 #![forbid(unsafe_code)]
 
-pub use anchorhood_curate as curate;
 pub use anchorhood_data as data;
-pub use anchorhood_discover as discover;
+pub use anchorhood_distributed as distributed;
 pub use anchorhood_engine as engine;
-pub use anchorhood_evaluate as evaluate;
 pub use anchorhood_export as export;
-pub use anchorhood_files as files;
-pub use anchorhood_methods as methods;
+pub use anchorhood_index::{curate, onnx};
 pub use anchorhood_models as models;
-pub use anchorhood_onnx as onnx;
-pub use anchorhood_random as random;
-pub use anchorhood_ranks as ranks;
 pub use anchorhood_report as report;
 pub use anchorhood_reproduce as reproduce;
 pub use anchorhood_serve as serve;
+pub use anchorhood_storage as storage;
+pub use anchorhood_storage::random;
 pub use anchorhood_train as train;
+pub use anchorhood_train::{discovery, evaluation, methods};
 
-/// Which pictures are alike? Models and indices, and all of [`curate`].
+/// Which pictures are alike? Models and indices, contact sheets, and all of [`curate`].
 pub mod search {
-    pub use anchorhood_curate::*;
-    pub use anchorhood_search::*;
+    pub use anchorhood_index::curate::*;
+    pub use anchorhood_index::*;
+    pub use anchorhood_report::{Sheet, Shown, Tile};
 }

@@ -7,7 +7,7 @@ use std::process::Command as Program;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorhood::ranks::{Launch, Processes};
+use anchorhood::distributed::{Launch, Processes};
 
 use crate::args::resolve::device_of_training;
 use crate::args::{Command, device};

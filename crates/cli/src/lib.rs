@@ -60,7 +60,7 @@ pub use terminal::failure::Failure;
 
 /// Runs a command line, whose first word is the program's name, and gives its exit code.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
-    anchorhood::files::explain_bus_errors();
+    anchorhood::storage::explain_bus_errors();
     let words: Vec<OsString> = words.into_iter().collect();
     let args = match Args::try_parse_from(&words) {
         Ok(args) => args,

@@ -8,7 +8,7 @@
 
 use anchorhood_data::augment::{kernel::AugmentKernel, view_draws};
 use anchorhood_data::{AugmentParams, Augmentation, augment};
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 const MEAN: [f32; 3] = [0.4914, 0.4822, 0.4465];
 const STD: [f32; 3] = [0.2023, 0.1994, 0.2010];

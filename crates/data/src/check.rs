@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorhood_files::open_regular;
+use anchorhood_storage::open_regular;
 use md5::{Digest, Md5};
 use rayon::prelude::*;
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 /// The order of any epoch, or of some places of its batches.
 #[derive(Clone, Debug)]

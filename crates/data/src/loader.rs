@@ -338,7 +338,7 @@ impl Drop for Alarm<'_> {
 mod tests {
     use super::*;
     use crate::{Augmentation, shapes};
-    use anchorhood_random::{Draws, Stream};
+    use anchorhood_storage::random::{Draws, Stream};
     use std::time::Duration;
 
     const MEAN: [f32; 3] = [0.5; 3];

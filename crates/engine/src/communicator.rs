@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use anchorhood_ranks::{Collectives, RanksError, Reduce};
+use anchorhood_distributed::{Collectives, RanksError, Reduce};
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use crate::{Error, Result};

@@ -54,6 +54,7 @@ mod similarity;
 mod stream;
 #[cfg(test)]
 mod testing;
+pub mod vectors;
 mod walk;
 
 pub use batch::{

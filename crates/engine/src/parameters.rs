@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 use crate::{Graph, ParameterGroup};
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::ops::Range;
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 use crate::buffer::of_another_device;
 use crate::{Error, Result, Shard};

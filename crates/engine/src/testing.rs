@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 use pulp::Arch;
 
 use crate::naive::optimisers::step;

@@ -7,8 +7,8 @@ mod common;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
+use anchorhood_distributed::{Launch, ThreadRank, join};
 use anchorhood_engine::{Communicator, Device, Precision, Scan, find_nccl};
-use anchorhood_ranks::{Launch, ThreadRank, join};
 use common::several::{
     DIM, Left, close_within, contrast, network_steps, own, sharded, softmax_step, together,
 };

@@ -37,7 +37,7 @@ pub enum ExportError {
     NotThere(String),
     /// The vectors cannot be had.
     #[error(transparent)]
-    Search(#[from] anchorhood_search::SearchError),
+    Search(#[from] anchorhood_index::SearchError),
     /// A file of a folder's vectors cannot be written; they are kept where they were.
     #[error("{}: {source}", .path.display())]
     Table {

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use anchorhood_files::AtomicFile;
-use anchorhood_search::Model;
+use anchorhood_index::Model;
+use anchorhood_storage::AtomicFile;
 use anchorhood_train::{InputForm, NetworkConfig, Tensor, VERSION};
 
 use crate::onnx::onnx_model;

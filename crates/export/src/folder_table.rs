@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood_files::{AtomicFile, FileSystem};
-use anchorhood_search::{FolderVectors, Model};
+use anchorhood_index::{FolderVectors, Model};
+use anchorhood_storage::{AtomicFile, FileSystem};
 use anchorhood_train::VERSION;
 
 use crate::table::write_npy_names;

@@ -8,11 +8,11 @@
 mod colour;
 
 use anchorhood_engine::{Activation, Graph, Node, NodeId, Norm, Op, Window};
-use anchorhood_files::protobuf::Message;
-use anchorhood_onnx::messages::{
+use anchorhood_index::onnx::messages::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
     TensorProto, ValueInfoProto,
 };
+use anchorhood_storage::protobuf::Message;
 use anchorhood_train::{InputForm, Tensor};
 
 use crate::ExportError;

@@ -3,7 +3,7 @@
 use std::fs::read_dir;
 use std::path::{Path, PathBuf};
 
-use anchorhood_files::{resolve, same_file};
+use anchorhood_storage::{resolve, same_file};
 
 use crate::ExportError;
 

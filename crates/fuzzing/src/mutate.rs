@@ -5,7 +5,7 @@
 //! Places are drawn from the whole file, or from its first or last 256 bytes, where headers and
 //! indices lie.
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 /// No mutation is longer.
 const LONGEST: usize = 1 << 20;

@@ -7,7 +7,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 
-use anchorhood_files::{BLOCK, checksum};
+use anchorhood_storage::{BLOCK, checksum};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 

@@ -1,13 +1,13 @@
 //! PyTorch's own files (`torch.save`: `.pth`, `.pt`, `.bin`): a zip archive with a pickle of the
 //! tensors' names and shapes, and a file of plain numbers for each storage.
 //!
-//! Nothing is executed: the pickle is [read as data](anchorhood_files::pickle), with the few calls
+//! Nothing is executed: the pickle is [read as data](anchorhood_storage::pickle), with the few calls
 //! by which tensors are described. Only what PyTorch has written since version 1.6 is read,
 //! archives whose files are not compressed.
 
 use std::collections::HashMap;
 
-use anchorhood_files::pickle::{Call, Id, Known, Pickle, Value};
+use anchorhood_storage::pickle::{Call, Id, Known, Pickle, Value};
 
 use rawzip::{CompressionMethod, ZipArchive};
 use safetensors::Dtype;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anchorhood_engine::{Graph, Network, Tensors};
-use anchorhood_files::{Disk, FileSystem};
+use anchorhood_storage::{Disk, FileSystem};
 use half::{bf16, f16};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};

@@ -8,11 +8,11 @@ use anchorhood::curate::{
     graph_clusters, kmeans_clusters,
 };
 use anchorhood::data::{LabelChoice, Picture};
-use anchorhood::files::Disk;
 use anchorhood::search::{
     CopySearch, Decisions, FolderEvent, FolderJob, FolderOutcome, PictureIndex, SearchError, Sheet,
     Shown, Tile, cached_index, decide_not_duplicates,
 };
+use anchorhood::storage::Disk;
 use anchorhood_cli::Failure;
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;

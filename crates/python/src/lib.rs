@@ -88,7 +88,7 @@ mod _native {
     /// Writes a file, whole or not at all.
     #[pyfunction]
     fn write_file(path: PathBuf, data: &[u8]) -> PyResult<()> {
-        let written = anchorhood::files::AtomicFile::write(&path, data);
+        let written = anchorhood::storage::AtomicFile::write(&path, data);
         let failed = |e| super::errors::WorkError::new_err(format!("{}: {e}", path.display()));
         written.map_err(failed)
     }

@@ -30,7 +30,7 @@ def test_a_pickle_of_a_model_that_is_another_now_is_told(run, tmp_path):
     shutil.copy(run.path / "checkpoints" / "last.safetensors", file)
     kept = pickle.dumps(anchorhood.load(file))
     assert pickle.loads(kept).fingerprint == run.model().fingerprint
-    shutil.copy(ROOT / "crates/search/base/base.safetensors", file)
+    shutil.copy(ROOT / "crates/index/base/base.safetensors", file)
     with pytest.raises(anchorhood.InputError, match="model.safetensors: is another model now"):
         pickle.loads(kept)
 

@@ -8,10 +8,10 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::{Dataset, Split, normalise};
-use anchorhood_discover::{MemoryBank, Neighbourhoods};
 use anchorhood_engine::{Device, NetworkOptions, Positives};
-use anchorhood_evaluate::overlay::{Column, Mark, Tile, overlay, picture, png, strip};
-use anchorhood_evaluate::{Attention, HeatMap, Memory};
+use anchorhood_train::discovery::{MemoryBank, Neighbourhoods};
+use anchorhood_train::evaluation::overlay::{Column, Mark, Tile, overlay, picture, png, strip};
+use anchorhood_train::evaluation::{Attention, HeatMap, Memory};
 use anchorhood_train::{Checkpoint, RunConfig, TrainingSet, checkpoint_path};
 
 use crate::ReportError;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use anchorhood_discover::Neighbourhoods;
-use anchorhood_files::AtomicFile;
+use anchorhood_storage::AtomicFile;
+use anchorhood_train::discovery::Neighbourhoods;
 use anchorhood_train::{EpochEnded, Subject};
 use plotters::prelude::{IntoFont, WHITE};
 use rayon::prelude::*;

@@ -2,7 +2,7 @@
 //! round, as pictures.
 
 use anchorhood_data::Split;
-use anchorhood_discover::Neighbourhoods;
+use anchorhood_train::discovery::Neighbourhoods;
 use maud::{Markup, html};
 
 use crate::sprite::Sprite;

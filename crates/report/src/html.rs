@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::Split;
-use anchorhood_evaluate::{Rows, layout};
-use anchorhood_files::{AtomicFile, Disk, FileSystem};
+use anchorhood_storage::{AtomicFile, Disk, FileSystem};
 use anchorhood_train::Event;
+use anchorhood_train::evaluation::{Rows, layout};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, PreEscaped, html};
@@ -421,7 +421,7 @@ mod tests {
     use crate::LeftOut;
     use crate::summary::tests::example;
     use anchorhood_data::{Labels, Pictures};
-    use anchorhood_discover::Neighbourhoods;
+    use anchorhood_train::discovery::Neighbourhoods;
 
     const HOSTILE: &str = "</script></pre><img src=x onerror=alert(1)>\"'";
 

@@ -2,7 +2,7 @@
 //! most like it, large and from their own files.
 
 use anchorhood_data::Split;
-use anchorhood_evaluate::Rows;
+use anchorhood_train::evaluation::Rows;
 use maud::{Markup, html};
 
 use crate::ReportError;

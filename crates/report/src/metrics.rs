@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anchorhood_files::read_at_most;
+use anchorhood_storage::read_at_most;
 use anchorhood_train::{Evaluated, Event, LabelFreeEvaluated, Subject};
 
 /// No run has as many epochs, nor rounds: its settings refuse them. What a chart is drawn over has

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use anchorhood_discover::Neighbourhoods;
-use anchorhood_evaluate::Rows;
-use anchorhood_files::{read_at_most, read_text_at_most};
+use anchorhood_storage::{read_at_most, read_text_at_most};
+use anchorhood_train::discovery::Neighbourhoods;
+use anchorhood_train::evaluation::Rows;
 use anchorhood_train::{
     Checkpoint, CheckpointError, Event, RunConfig, checkpoint_path, model_path,
 };

@@ -1,6 +1,6 @@
 //! A run in a few figures: the floors, and each round at its last epoch.
 
-use anchorhood_evaluate::{Accuracy, Consistency};
+use anchorhood_train::evaluation::{Accuracy, Consistency};
 use anchorhood_train::{
     Discovered, EpochEnded, Evaluated, Event, LabelFreeEvaluated, PretextMeasured, RunEnded,
     RunStarted, StoppedEarly, Subject,
@@ -157,7 +157,7 @@ pub(crate) fn floor_name(subject: Subject) -> Option<&'static str> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use anchorhood_evaluate::LabelFree;
+    use anchorhood_train::evaluation::LabelFree;
 
     /// The same of a run that began from a model.
     pub fn fine_tuned(labels: bool) -> Vec<Event> {

@@ -1,6 +1,6 @@
 //! A run as a table for the terminal: floors first, then a line a round.
 
-use anchorhood_evaluate::Accuracy;
+use anchorhood_train::evaluation::Accuracy;
 use maud::{Markup, html};
 
 use crate::{Summary, duration, grouped};

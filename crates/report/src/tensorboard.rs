@@ -12,7 +12,7 @@ mod records;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anchorhood_files::{AppendFile, Disk};
+use anchorhood_storage::{AppendFile, Disk};
 use anchorhood_train::{Event, Subject};
 
 use crate::ReportError;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use anchorhood_evaluate::{Accuracy, LinearOptions};
+use anchorhood_train::evaluation::{Accuracy, LinearOptions};
 use anchorhood_train::{
     Checkpoint, Encoder, LayerOptions, LayerProgress, LayerProtocol, checkpoint_path, judge_layers,
 };

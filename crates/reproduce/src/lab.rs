@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
-use anchorhood_files::{Disk, FileSystem};
 use anchorhood_report::{
     AttentionOptions, Summary, attention_strips, finished_rounds, read_metrics,
 };
+use anchorhood_storage::{Disk, FileSystem};
 use anchorhood_train::{
     Checkpoint, Event, MachineConfig, Outcome, RunConfig, RunDir, RunEnded, TrainError, VERSION,
     checkpoint_path, train,

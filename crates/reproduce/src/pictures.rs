@@ -1,7 +1,7 @@
 //! Which pictures show where a network looks: some that it placed well, and one that it did not.
 
 use anchorhood_data::Split;
-use anchorhood_discover::Neighbourhoods;
+use anchorhood_train::discovery::Neighbourhoods;
 use serde::{Deserialize, Serialize};
 
 /// A training picture to show.

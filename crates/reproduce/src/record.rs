@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anchorhood_files::{AtomicFile, Disk, FileSystem, folder_of, read_text_at_most};
+use anchorhood_storage::{AtomicFile, Disk, FileSystem, folder_of, read_text_at_most};
 use anchorhood_train::{Accuracy, PretextMeasured, RunConfig};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use anchorhood_evaluate::Spread;
 use anchorhood_report::{ReportError, Summary, pretext_svg};
 use anchorhood_train::VERSION;
+use anchorhood_train::evaluation::Spread;
 use serde::Serialize;
 
 use crate::record::{self, DataRecord, FinishedRun, Judged};

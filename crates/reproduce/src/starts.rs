@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
-use anchorhood_evaluate::extract;
-use anchorhood_methods::Values;
+use anchorhood_train::evaluation::extract;
+use anchorhood_train::methods::Values;
 use anchorhood_train::{Checkpoint, Position, RunConfig, Standing, Trainer, TrainingSet};
 
 use crate::ReproduceError;

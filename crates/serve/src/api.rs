@@ -4,10 +4,10 @@ use std::io::{self, Read, Take};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anchorhood_curate::Hit;
-use anchorhood_evaluate::{Layout, layout};
+use anchorhood_index::SearchError;
+use anchorhood_index::curate::Hit;
 use anchorhood_report::{Summary, chart_figures, read_metrics};
-use anchorhood_search::SearchError;
+use anchorhood_train::evaluation::{Layout, layout};
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;

@@ -2,12 +2,12 @@
 //! of its attention.
 
 use anchorhood_data::{Pictures, normalise};
-use anchorhood_discover::{MemoryBank, Neighbourhoods};
 use anchorhood_engine::{Device, Positives};
-use anchorhood_evaluate::overlay::{overlay, picture, png};
-use anchorhood_evaluate::{Attention, Memory};
-use anchorhood_search::Model;
+use anchorhood_index::Model;
 use anchorhood_train::InputForm;
+use anchorhood_train::discovery::{MemoryBank, Neighbourhoods};
+use anchorhood_train::evaluation::overlay::{overlay, picture, png};
+use anchorhood_train::evaluation::{Attention, Memory};
 
 use crate::ServeError;
 

@@ -11,9 +11,9 @@ use std::io::{Read, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anchorhood_curate::Look;
 use anchorhood_data::{Picture, Split, encode_jpeg, encode_png};
-use anchorhood_search::{IndexParts, IndexedFolder, PictureIndex};
+use anchorhood_index::curate::Look;
+use anchorhood_index::{IndexParts, IndexedFolder, PictureIndex};
 use image::ImageFormat;
 
 use crate::ServeError;

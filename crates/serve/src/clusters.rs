@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use anchorhood_discover::kmeans;
 use anchorhood_engine::Device;
-use anchorhood_search::PictureIndex;
+use anchorhood_engine::vectors::kmeans;
+use anchorhood_index::PictureIndex;
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};

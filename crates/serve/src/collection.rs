@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 
 use anchorhood_data::Split;
 use anchorhood_engine::Device;
+use anchorhood_index::{Model, PictureIndex};
 use anchorhood_report::RoundNeighbourhoods;
-use anchorhood_search::{Model, PictureIndex};
 use anchorhood_train::RunConfig;
 
 use crate::growing::{Growing, ServedFolders};

@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use anchorhood_curate::{CopyKind, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage};
 use anchorhood_engine::Device;
-use anchorhood_search::{CopySearch, Decisions};
+use anchorhood_index::curate::{
+    CopyKind, Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage,
+};
+use anchorhood_index::{CopySearch, Decisions};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -266,8 +268,8 @@ fn group_in_words(now: &Contents, copies: &Copies, group: &DuplicateGroup) -> Co
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_files::Disk;
-    use anchorhood_search::decide_not_duplicates;
+    use anchorhood_index::decide_not_duplicates;
+    use anchorhood_storage::Disk;
 
     use crate::catalog::Catalog;
     use crate::fixtures;

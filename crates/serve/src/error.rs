@@ -63,7 +63,7 @@ pub enum ServeError {
     Catalog(String),
     /// A model or an index cannot be read.
     #[error(transparent)]
-    Search(#[from] anchorhood_search::SearchError),
+    Search(#[from] anchorhood_index::SearchError),
     /// What a run left cannot be read.
     #[error(transparent)]
     Report(#[from] anchorhood_report::ReportError),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use anchorhood_search::PictureIndex;
+use anchorhood_index::PictureIndex;
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anchorhood_search::{IndexParts, IndexedFolder, PictureIndex};
+use anchorhood_index::{IndexParts, IndexedFolder, PictureIndex};
 
 /// An index of images in a folder, each with a vector of `dim` and perhaps a label.
 pub(crate) fn index(

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use anchorhood_data::{LabelChoice, PictureFile};
 use anchorhood_engine::{Device, GrowingValues};
-use anchorhood_files::Disk;
-use anchorhood_search::{
+use anchorhood_index::{
     Entry, FolderEvent, FolderJob, FolderOutcome, IndexParts, IndexedFolder, Journal, Model,
     PictureIndex, SearchError, StoredVectors,
 };
+use anchorhood_storage::Disk;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -3,9 +3,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use anchorhood_discover::Neighbourhoods;
 use anchorhood_engine::Device;
-use anchorhood_search::{Embedder, Model};
+use anchorhood_index::{Embedder, Model};
+use anchorhood_train::discovery::Neighbourhoods;
 
 use crate::ServeError;
 use crate::attention::{LookFrom, Looker};

@@ -1,7 +1,7 @@
 //! What each round of a run discovered, from the surest neighbourhoods to the hardest.
 
-use anchorhood_discover::Neighbourhoods;
 use anchorhood_report::RoundNeighbourhoods;
+use anchorhood_train::discovery::Neighbourhoods;
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};

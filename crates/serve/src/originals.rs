@@ -12,9 +12,9 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-use anchorhood_curate::Look;
 use anchorhood_data::{Picture, archived_picture, picture_named};
-use anchorhood_search::{IndexParts, IndexedFolder, stamp_of};
+use anchorhood_index::curate::Look;
+use anchorhood_index::{IndexParts, IndexedFolder, stamp_of};
 
 use crate::no_links::open_file;
 

@@ -3,9 +3,9 @@
 //! All are compared with all, up to a number of products that takes seconds; of more pictures some
 //! are taken, evenly.
 
-use anchorhood_curate::outlier_scores;
 use anchorhood_engine::Device;
-use anchorhood_search::PictureIndex;
+use anchorhood_index::PictureIndex;
+use anchorhood_index::curate::outlier_scores;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use anchorhood_data::Split;
 use anchorhood_engine::Device;
-use anchorhood_evaluate::Rows;
+use anchorhood_index::Model;
 use anchorhood_report::{RoundNeighbourhoods, RunRecord};
-use anchorhood_search::Model;
+use anchorhood_train::evaluation::Rows;
 use anchorhood_train::{RunConfig, checkpoint_path, model_path};
 
 use crate::attention::LookFrom;

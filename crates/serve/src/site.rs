@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use anchorhood_evaluate::Layout;
 use anchorhood_report::RoundNeighbourhoods;
+use anchorhood_train::evaluation::Layout;
 use serde::Serialize;
 use tokio::sync::{OnceCell, Semaphore, watch};
 use utoipa::ToSchema;

@@ -2,13 +2,13 @@
 //! learns from labels, labels; and from a checkpoint's judged layer to the graph that every use of
 //! it runs.
 
-use anchorhood_data::{Dataset, Labels};
-use anchorhood_engine::{Device, Error, Graph, NodeId, Op};
-use anchorhood_methods::{
+use crate::methods::{
     Anchorhood, AnchorhoodSettings, And, BiGan, Byol, COLOUR, CONTEXT, Counting, DeepCluster,
     JIGSAW, Jigsaw, MemorySettings, Method, Nat, NnClr, SPLIT_BRAIN, Setup, SiameseSettings,
     SimClr, SimSiam, SplitBrain, Supervised, instance,
 };
+use anchorhood_data::{Dataset, Labels};
+use anchorhood_engine::{Device, Error, Graph, NodeId, Op};
 
 use crate::room::check_room_of;
 use crate::together::check_shares;

@@ -7,8 +7,8 @@
 
 #![allow(missing_docs)] // of fields: above
 
-use anchorhood_evaluate::{Accuracy, Consistency, LabelFree};
-pub use anchorhood_methods::PretextFigure as PretextShare;
+use crate::evaluation::{Accuracy, Consistency, LabelFree};
+pub use crate::methods::PretextFigure as PretextShare;
 use serde::{Deserialize, Serialize};
 
 use crate::Position;

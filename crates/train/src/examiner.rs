@@ -1,12 +1,13 @@
 //! The only place in a run that knows labels. An examiner looks at features and gives back figures,
 //! which are told and kept, and decide nothing.
 
-use anchorhood_data::{Dataset, Pictures};
-use anchorhood_discover::{MemoryBank, Neighbourhoods, Whitening};
-use anchorhood_engine::{Buffer, Device, Network, Op};
-use anchorhood_evaluate::{
+use crate::discovery::{MemoryBank, Neighbourhoods};
+use crate::evaluation::{
     Accuracy, Consistency, LabelledPictures, Rows, consistency, extract, raw_pixels_within,
 };
+use anchorhood_data::{Dataset, Pictures};
+use anchorhood_engine::vectors::Whitening;
+use anchorhood_engine::{Buffer, Device, Network, Op};
 
 use crate::together::{own_pictures, sums};
 use crate::{EvaluationConfig, FeatureSource, RunConfig, TrainError};
@@ -144,8 +145,8 @@ impl<'a> Labelled<'a> {
 #[cfg(test)]
 mod tests {
     use super::MOST_PIXELS;
+    use crate::evaluation::pooled;
     use anchorhood_engine::Shape;
-    use anchorhood_evaluate::pooled;
 
     /// CIFAR-10 votes with all of its pixels, and ImageNet with as many as fit in memory.
     #[test]

@@ -1,7 +1,7 @@
 //! What `crates/fuzzing` attacks and is not reached otherwise; and a small checkpoint, which tests
 //! damage and it mutates.
 
-use anchorhood_methods::{StateDict, Values};
+use crate::methods::{StateDict, Values};
 
 pub use crate::seen_pictures::{keep as keep_pictures, recognise as recognise_pictures};
 use crate::{Checkpoint, Head, InputForm, Position, Preset, Slot, Standing, Tensor};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::discovery::MemoryBank;
 use anchorhood_data::Dataset;
-use anchorhood_discover::MemoryBank;
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions};
 
 use crate::{

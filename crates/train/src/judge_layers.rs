@@ -3,11 +3,11 @@
 
 use std::time::Instant;
 
-use anchorhood_data::Dataset;
-use anchorhood_engine::{Device, Graph, NodeId};
-use anchorhood_evaluate::{
+use crate::evaluation::{
     LabelledPictures, LayerRows, LinearOptions, LinearResult, LinearSet, MOST_VALUES,
 };
+use anchorhood_data::Dataset;
+use anchorhood_engine::{Device, Graph, NodeId};
 
 use crate::{Encoder, TrainError};
 

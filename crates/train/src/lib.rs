@@ -1,6 +1,6 @@
 //! Rounds and epochs, schedule, checkpoints, resume, events.
 //!
-//! [`train`] takes a run of any [`Method`](anchorhood_methods::Method) through all its rounds, and
+//! [`train`] takes a run of any [`Method`](crate::methods::Method) through all its rounds, and
 //! alone owns the loop: the learning rate's scheduler, events, checkpoints, resuming, judging. What
 //! happens is told as [`Event`]s. Everything random derives from the seed and the position in the
 //! run, so that a run stopped anywhere and resumed ends in the same bits.
@@ -15,8 +15,10 @@ mod batch_source;
 mod build;
 mod checkpoint;
 pub mod config;
+pub mod discovery;
 mod encoder;
 mod error;
+pub mod evaluation;
 mod events;
 mod examiner;
 mod floors;
@@ -24,6 +26,7 @@ mod floors;
 pub mod fuzzing;
 mod judge;
 mod judge_layers;
+pub mod methods;
 mod metrics;
 mod minutes;
 mod position;
@@ -43,7 +46,7 @@ mod training_set;
 mod verdict;
 mod whitened;
 
-pub use anchorhood_evaluate::Accuracy;
+pub use crate::evaluation::Accuracy;
 pub use batch_source::{Placement, image_batches};
 pub use build::{build_method, embedding_graph, judged_graph};
 pub use checkpoint::{

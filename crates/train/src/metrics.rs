@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use anchorhood_files::{AppendFile, FileSystem};
+use anchorhood_storage::{AppendFile, FileSystem};
 use serde::de::IgnoredAny;
 
 use crate::{Event, TrainError};
@@ -69,7 +69,7 @@ fn whole_lines(text: &[u8], bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_files::Forgetful;
+    use anchorhood_storage::Forgetful;
 
     fn event(round: usize) -> Event {
         Event::RoundStarted { round, rounds: 2 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Communicator, Device, Network};
-use anchorhood_files::{Disk, FileSystem};
+use anchorhood_storage::{Disk, FileSystem};
 
 use crate::progress::Pace;
 use crate::saves::pause_after;

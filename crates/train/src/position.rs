@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::evaluation::Accuracy;
 use crate::verdict::Chosen;
-use anchorhood_evaluate::Accuracy;
 
 /// The next step to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -7,10 +7,10 @@
 
 use std::path::Path;
 
+use crate::methods::{Method, parameter_groups};
 use anchorhood_engine::{
     Device, Error, Graph, Network, NetworkOptions, Parameter, ParameterGroup, Tensors,
 };
-use anchorhood_methods::{Method, parameter_groups};
 
 use crate::config::Value;
 use crate::{

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use crate::evaluation::extract;
 use anchorhood_engine::{Device, NetworkOptions};
-use anchorhood_evaluate::extract;
 
 use crate::{Checkpoint, CheckpointError, TrainingSet};
 

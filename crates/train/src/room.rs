@@ -2,9 +2,9 @@
 //! fails ends the process, and one that does not may end it later. A GPU says itself what it has
 //! not.
 
+use crate::methods::Setup;
 use anchorhood_data::{Dataset, HostMemory, host_memory};
 use anchorhood_engine::{Device, Error, Fits, Graph, NetworkOptions};
-use anchorhood_methods::Setup;
 
 use crate::build::memory_bytes;
 use crate::{RunConfig, TrainError, TrainingSet, embedding_graph};
@@ -98,7 +98,7 @@ fn within(
 
 #[cfg(test)]
 mod tests {
-    use anchorhood_methods::StateTensor;
+    use crate::methods::StateTensor;
     use anchorhood_models::Architecture;
 
     use super::*;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anchorhood_data::Split;
 use anchorhood_engine::Communicator;
-use anchorhood_files::{
+use anchorhood_storage::{
     AtomicFile, AtomicFolder, Disk, FileSystem, Hold, folder_of, read_text_at_most_on,
 };
 

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::{ChecksumOf, Split};
-use anchorhood_files::{Container, Dtype, FileError, FileSystem, NamedTensor, OpenContainer};
+use anchorhood_storage::{Container, Dtype, FileError, FileSystem, NamedTensor, OpenContainer};
 
 use crate::TrainError;
 
@@ -87,7 +87,7 @@ fn write(disk: &dyn FileSystem, path: &Path, seen: &Seen) -> Result<(), TrainErr
         clock: String::new(),
         tensors: vec![NamedTensor::new("checksums", Dtype::U32, &[seen.sums.len()], &bytes)],
     };
-    anchorhood_files::write(&container, path, disk).map_err(|error| match error {
+    anchorhood_storage::write(&container, path, disk).map_err(|error| match error {
         FileError::Io { path, source } => TrainError::Io { path, source },
         other => TrainError::io(path, std::io::Error::other(other.to_string())),
     })
@@ -124,7 +124,7 @@ fn word(of: ChecksumOf) -> &'static str {
 mod tests {
     use super::*;
     use anchorhood_data::Pictures;
-    use anchorhood_files::Disk;
+    use anchorhood_storage::Disk;
 
     fn split(order: &[u8]) -> Split {
         let pixels = order.iter().flat_map(|n| [*n; 12]).collect();

@@ -4,9 +4,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::evaluation::LabelFree;
 use anchorhood_data::{Dataset, FellowReaders, Fellows, Pictures};
 use anchorhood_engine::{Communicator, Device};
-use anchorhood_evaluate::LabelFree;
 
 use crate::{RunConfig, TrainError, TrainingSet, VERSION};
 

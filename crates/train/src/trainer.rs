@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::evaluation::{Copies, LabelFree};
+use crate::methods::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 use anchorhood_data::{Augmentation, EpochOrder, Feed, Views};
-use anchorhood_discover::Whitening;
+use anchorhood_engine::vectors::Whitening;
 use anchorhood_engine::{BatchSource, Communicator, Device, Epoch, Network, Profile, Stream};
-use anchorhood_evaluate::{Copies, LabelFree};
-use anchorhood_methods::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 
 use crate::batch_source::{PictureBatches, Placement};
 use crate::build::build;
@@ -191,7 +191,7 @@ impl Trainer {
     fn extractor(&self) -> impl FnMut(&mut Network) -> anchorhood_engine::Result<Vec<f32>> + use<> {
         let own = own_pictures(&self.device, &self.set.pictures);
         let (mean, std) = self.seen;
-        move |network| anchorhood_evaluate::extract(network, &own, mean, std, &|_| {})
+        move |network| crate::evaluation::extract(network, &own, mean, std, &|_| {})
     }
 
     /// Before the first step of a round.

@@ -1,6 +1,6 @@
 //! Did it work? Told without labels, while a run trains: how often it is asked, which checkpoint
 //! the answers prefer, and when they say that training has gone wrong. Figures are those of
-//! [`LabelFree`](anchorhood_evaluate::LabelFree).
+//! [`LabelFree`](crate::evaluation::LabelFree).
 //!
 //! Everything here is counted in pictures and evaluations, never in seconds: a run that was stopped
 //! and goes on, on whatever machine, decides as it would have.

@@ -4,10 +4,10 @@
 //! It is no part of what learns. A checkpoint carries it as the layer `fc` that its architecture
 //! ends with, so that whoever uses the network, here or elsewhere, has it.
 
+use crate::evaluation::extract;
 use anchorhood_data::Pictures;
-use anchorhood_discover::Whitening;
+use anchorhood_engine::vectors::Whitening;
 use anchorhood_engine::{Network, Op};
-use anchorhood_evaluate::extract;
 
 use crate::checkpoint::Tensor;
 use crate::{ConfigError, RunConfig, TrainError};

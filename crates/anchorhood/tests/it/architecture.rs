@@ -292,7 +292,7 @@ fn every_file_is_written_through_the_file_layer() {
     }
     assert!(looked_at > 100, "{looked_at}");
     let wrong = wrong.join("\n");
-    assert!(wrong.is_empty(), "not through anchorhood_files:\n{wrong}");
+    assert!(wrong.is_empty(), "not through anchorhood_storage:\n{wrong}");
 }
 
 #[test]

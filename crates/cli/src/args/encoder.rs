@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::files::OpenContainer;
 use anchorhood::models::{Architecture, Weights};
+use anchorhood::storage::OpenContainer;
 use anchorhood::train::{
     Checkpoint, Encoder, EncoderSource, FeatureSource, MachineConfig, Normalisation, Preset,
     RunConfig,

@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
+use anchorhood::distributed::{self, Launch, ThreadRank};
 use anchorhood::engine::Communicator;
-use anchorhood::ranks::{self, Launch, ThreadRank};
 use anchorhood::train::MachineConfig;
 
 use crate::args::device;
@@ -34,7 +34,7 @@ impl Ranks {
         let communicator = match &launch {
             None => alone(),
             Some(launch) => {
-                let others = ranks::join(launch, |late| {
+                let others = distributed::join(launch, |late| {
                     eprintln!("error: {late}");
                     std::process::exit(1);
                 });

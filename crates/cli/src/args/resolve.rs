@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::files::read_text_at_most;
 use anchorhood::search::{KnownModel, fetched_model, models_folder};
+use anchorhood::storage::read_text_at_most;
 use anchorhood::train::{
     DeviceChoice, MethodChoice, NetworkConfig, Preset, Pretrained, RunConfig, RunDir, TrainError,
     embedding_path, model_path,

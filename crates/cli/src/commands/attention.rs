@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anchorhood::engine::Error;
-use anchorhood::files::{AtomicFile, Disk, FileSystem};
 use anchorhood::report::{AttentionOptions, ReportError, attention_strips, finished_rounds};
+use anchorhood::storage::{AtomicFile, Disk, FileSystem};
 use anchorhood::train::{DeviceChoice, MachineConfig, RunDir};
 use clap::Parser;
 

@@ -6,8 +6,8 @@ use anchorhood::curate::{
     Guess, WrongLabel, classify, classify_logistic, label_next, leave_one_out, wrong_labels,
 };
 use anchorhood::engine::Device;
-use anchorhood::files::AtomicFile;
 use anchorhood::search::{GivenLabels, PictureIndex, Shown, numbered_classes};
+use anchorhood::storage::AtomicFile;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 

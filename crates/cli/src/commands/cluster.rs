@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::curate::{Cluster, GraphOptions, graph_clusters, kmeans_clusters};
 use anchorhood::engine::Device;
-use anchorhood::files::{AtomicFile, AtomicFolder, Disk, FileSystem, folder_of};
 use anchorhood::search::{PictureIndex, Sheet, Shown};
+use anchorhood::storage::{AtomicFile, AtomicFolder, Disk, FileSystem, folder_of};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 

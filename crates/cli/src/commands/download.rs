@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anchorhood::files::{AppendFile, Disk, FileSystem, move_file};
+use anchorhood::storage::{AppendFile, Disk, FileSystem, move_file};
 use md5::{Digest, Md5};
 use ring::digest::{Context, SHA256};
 use ureq::Agent;

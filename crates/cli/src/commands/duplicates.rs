@@ -8,11 +8,11 @@ use anchorhood::curate::{
 };
 use anchorhood::data::name_of;
 use anchorhood::engine::Device;
-use anchorhood::files::{Disk, data_folder};
 use anchorhood::search::{
     CopySearch, Decisions, PictureIndex, RecordKey, SearchError, SetAside, Sheet, Shown, UNDO_FILE,
     decide_not_duplicates, set_aside, undo, would_set_aside,
 };
+use anchorhood::storage::{Disk, data_folder};
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anchorhood::export::{TableFormat, npy_names_file, save_folder_table};
-use anchorhood::files::Disk;
 use anchorhood::search::{FolderJob, Journal, Shard};
+use anchorhood::storage::Disk;
 use clap::Parser;
 
 use crate::args::device;

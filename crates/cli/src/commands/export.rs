@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::data::{LabelChoice, find_pictures};
-use anchorhood::discover::Whitening;
+use anchorhood::engine::vectors::Whitening;
 use anchorhood::export::{Exported, OPSET, check_places};
-use anchorhood::files::{AtomicFile, Disk, FileSystem};
 use anchorhood::models::Form;
 use anchorhood::search::Model;
+use anchorhood::storage::{AtomicFile, Disk, FileSystem};
 use clap::Parser;
 
 use crate::args::device;

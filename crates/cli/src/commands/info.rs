@@ -3,10 +3,10 @@
 use std::fmt::Display;
 
 use anchorhood::data::{self, LoadOptions};
+use anchorhood::distributed::{Launch, find_mpi};
 use anchorhood::engine::{Cuda, Device, Library, Precision, find_nccl};
 use anchorhood::models::Architecture;
 use anchorhood::onnx::Runtime;
-use anchorhood::ranks::{Launch, find_mpi};
 use anchorhood::train::VERSION;
 use serde_json::json;
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anchorhood::data::{Dataset, picture_named};
-use anchorhood::discover::Whitening;
 use anchorhood::engine::Device;
-use anchorhood::files::{Disk, FileSystem};
+use anchorhood::engine::vectors::Whitening;
 use anchorhood::search::{Model, embed_paths};
+use anchorhood::storage::{Disk, FileSystem};
 use anchorhood::train::{
     Costs, Evaluated, Event, RunConfig, RunDir, Subject, model_path, refitted_path,
 };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anchorhood::data::{Dataset, Split};
 use anchorhood::engine::Device;
-use anchorhood::evaluate::Rows;
+use anchorhood::evaluation::Rows;
 use anchorhood::report::{ReportError, RunRecord, write_report};
 use anchorhood::search::Model;
 use anchorhood::train::{RunDir, checkpoint_path, model_path};

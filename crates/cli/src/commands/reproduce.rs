@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use anchorhood::files::{Disk, FileSystem};
 use anchorhood::reproduce::{
     Experiment, Lab, LabFolders, ReproduceError, Results, Scale, Told, experiments, find,
 };
+use anchorhood::storage::{Disk, FileSystem};
 use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
 use clap::Parser;
 

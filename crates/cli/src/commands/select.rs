@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anchorhood::curate::{Chosen, select};
-use anchorhood::files::read_text_at_most;
 use anchorhood::search::{PictureIndex, Shown};
+use anchorhood::storage::read_text_at_most;
 use clap::Parser;
 use serde_json::json;
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use anchorhood::files::{Disk, FileSystem};
 use anchorhood::report::{ReportError, TensorBoard, read_metrics};
+use anchorhood::storage::{Disk, FileSystem};
 use anchorhood::train::Event;
 
 /// Writes figures as a run tells them.

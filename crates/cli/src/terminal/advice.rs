@@ -9,11 +9,11 @@ use anchorhood::curate::CurateError;
 use anchorhood::data::DataError;
 use anchorhood::engine::{Error, Fits};
 use anchorhood::export::ExportError;
-use anchorhood::files::data_folder;
 use anchorhood::report::ReportError;
 use anchorhood::reproduce::ReproduceError;
 use anchorhood::search::SearchError;
 use anchorhood::serve::ServeError;
+use anchorhood::storage::data_folder;
 use anchorhood::train::{CheckpointError, Setting, TrainError};
 
 /// Below this, a temperature is a likelier reason of overflow than the learning rate; the published

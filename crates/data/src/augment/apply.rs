@@ -314,7 +314,7 @@ fn write(
 mod tests {
     use super::*;
     use crate::augment::{Augmentation, naive};
-    use anchorhood_random::{Draws, Stream};
+    use anchorhood_storage::random::{Draws, Stream};
 
     const MEAN: [f32; 3] = [0.49, 0.48, 0.45];
     const STD: [f32; 3] = [0.20, 0.21, 0.22];

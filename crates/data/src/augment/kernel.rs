@@ -148,7 +148,7 @@ mod tests {
     fn constants_are_those_of_the_kernel() {
         assert!(SOURCE.contains(&format!("#define THREADS {THREADS}\n")));
         assert!(SOURCE.contains(&format!("__launch_bounds__(THREADS)\n    {NAME}(")));
-        let stream = anchorhood_random::Stream::Augment as u32;
+        let stream = anchorhood_storage::random::Stream::Augment as u32;
         assert!(SOURCE.contains(&format!("#define STREAM_AUGMENT {stream}\n")));
         let (blocks, radius) = (crate::augment::VIEW_BLOCKS, blur::MOST_RADIUS);
         assert!(SOURCE.contains(&format!("#define VIEW_BLOCKS {blocks}\n")));

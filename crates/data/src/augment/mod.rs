@@ -18,7 +18,7 @@ pub use apply::{apply, normalise};
 pub use params::{AugmentParams, Op, VIEW_BLOCKS, view_draws};
 pub use views::Views;
 
-use anchorhood_random::Draws;
+use anchorhood_storage::random::Draws;
 
 /// How strongly pictures are changed. The default is that of the authors' code. Numbers are not
 /// checked here: a run's settings have ranges.

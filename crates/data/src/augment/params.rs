@@ -9,7 +9,7 @@
 //! whether colours are jittered, whether it is blurred, sigma, whether it is solarised. A view has
 //! [`VIEW_BLOCKS`] blocks of its own: those of view 0 come first.
 
-use anchorhood_random::{Draws, Stream, unit};
+use anchorhood_storage::random::{Draws, Stream, unit};
 
 use super::Augmentation;
 

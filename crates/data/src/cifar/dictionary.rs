@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use anchorhood_files::pickle::{Call, Id, Known, Pickle, Value};
+use anchorhood_storage::pickle::{Call, Id, Known, Pickle, Value};
 
 /// The calls that are understood.
 const KNOWN: &[Known] = &[

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anchorhood_files::{open_regular, read_at_most, take_at_most};
+use anchorhood_storage::{open_regular, read_at_most, take_at_most};
 use flate2::read::GzDecoder;
 
 use super::kind::{FORMS, Form};

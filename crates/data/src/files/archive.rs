@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use anchorhood_files::{open_regular, read_at_most};
+use anchorhood_storage::{open_regular, read_at_most};
 
 use super::named::name_of;
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 use crate::LoadOptions;
 

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use anchorhood_files::{Checksum, checksum, open_regular, take_at_most};
+use anchorhood_storage::{Checksum, checksum, open_regular, take_at_most};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 

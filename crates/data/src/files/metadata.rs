@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use anchorhood_files::open_regular;
+use anchorhood_storage::open_regular;
 use exif::{DateTime, Exif, In, Tag, Value};
 
 use super::archive;

@@ -10,7 +10,7 @@ use std::fs::DirEntry;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anchorhood_files::{Disk, FileSystem, Kind};
+use anchorhood_storage::{Disk, FileSystem, Kind};
 
 use super::archive::{self, Member};
 use super::kinds::{Endings, is_read};

@@ -15,7 +15,7 @@ mod value;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use anchorhood_files::open_regular;
+use anchorhood_storage::open_regular;
 use flate2::read::ZlibDecoder;
 
 use crate::DataError;

@@ -18,7 +18,7 @@
 //! first touched. A picture that could not be read keeps its place in the index, with the reason,
 //! so that what a seed chooses stays the same. `docs/formats.md` has every field.
 
-use anchorhood_files::checksum;
+use anchorhood_storage::checksum;
 
 use crate::statistics::Sums;
 

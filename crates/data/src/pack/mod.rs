@@ -13,7 +13,7 @@ mod write;
 use std::io::Read;
 use std::path::Path;
 
-use anchorhood_files::open_regular;
+use anchorhood_storage::open_regular;
 pub(crate) use pixels::PackedPixels;
 pub(crate) use read::{Pack, open};
 pub use write::{Packed, pack, pack_on};

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anchorhood_files::Bytes;
+use anchorhood_storage::Bytes;
 use rayon::prelude::*;
 
 use super::format::{Index, PIXELS_START};

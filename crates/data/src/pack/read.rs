@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anchorhood_files::{Disk, FileSystem, checksum};
+use anchorhood_storage::{Disk, FileSystem, checksum};
 use rayon::prelude::*;
 
 use super::PackedPixels;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 use image::{Rgb, RgbImage};
 use tempfile::TempDir;
 
@@ -278,7 +278,7 @@ fn two_at_one_name_leave_a_complete_file() {
 /// afterwards is no file or the whole one, and packing again gives the same bytes.
 #[test]
 fn nothing_that_happens_leaves_half_a_pack() {
-    use anchorhood_files::{Disk, FileSystem, Forgetful, attack};
+    use anchorhood_storage::{Disk, FileSystem, Forgetful, attack};
     let (_dir, folder, real) = folder_to_pack();
     let file = Path::new("/mine.pack");
     let pack_to = |disk: &dyn FileSystem| {

@@ -7,7 +7,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorhood_files::{AtomicFile, Disk, FileSystem, Kind};
+use anchorhood_storage::{AtomicFile, Disk, FileSystem, Kind};
 use md5::{Digest, Md5};
 use rayon::prelude::*;
 

@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use anchorhood_files::read_at_most;
+use anchorhood_storage::read_at_most;
 
 use crate::DataError;
 use crate::files::{Listing, Part};

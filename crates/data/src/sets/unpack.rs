@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
-use anchorhood_files::{AtomicFolder, FileSystem, Kind, folder_of, move_file, resolve_inside_on};
+use anchorhood_storage::{AtomicFolder, FileSystem, Kind, folder_of, move_file, resolve_inside_on};
 
 use super::Archive;
 
@@ -154,7 +154,7 @@ fn check_free(disk: &dyn FileSystem, from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_files::{AtomicFile, Forgetful};
+    use anchorhood_storage::{AtomicFile, Forgetful};
 
     #[test]
     fn names_that_lead_out_are_refused() {
@@ -176,7 +176,7 @@ mod tests {
         let aside = folder.path().join("aside");
         std::fs::create_dir(&aside).unwrap();
         std::os::unix::fs::symlink("..", aside.join("up")).unwrap();
-        let out = place(&anchorhood_files::Disk, Path::new("up/x"), &aside);
+        let out = place(&anchorhood_storage::Disk, Path::new("up/x"), &aside);
         assert_eq!(out.unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 

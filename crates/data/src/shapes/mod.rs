@@ -12,7 +12,7 @@ mod scene;
 
 pub use outline::Outline;
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 use rayon::prelude::*;
 
 use crate::{DataError, Dataset, Labels, Pictures, Split, resize};

@@ -4,7 +4,7 @@
 //! Block by block of a picture's own random words, so a picture depends on nothing but its seed and
 //! number.
 
-use anchorhood_random::Draws;
+use anchorhood_storage::random::Draws;
 
 use super::outline::Outline;
 

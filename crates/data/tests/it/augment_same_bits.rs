@@ -4,7 +4,7 @@
 //! The hashes were made by the version that knew one view only.
 
 use anchorhood_data::{Augmentation, augment};
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 const MEAN: [f32; 3] = [0.4914, 0.4822, 0.4465];
 const STD: [f32; 3] = [0.2023, 0.1994, 0.2010];

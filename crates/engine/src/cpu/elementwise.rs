@@ -1,6 +1,6 @@
 //! ReLU, add, bias, dropout, moved channels and plain copies: one pass over memory each.
 
-use anchorhood_random::{Draws, Stream, unit};
+use anchorhood_storage::random::{Draws, Stream, unit};
 use pulp::Arch;
 use rayon::prelude::*;
 

@@ -2,7 +2,7 @@
 //! nothing but its place in the batch of all processes and the step, so the bits are the same for
 //! any number of threads. Nothing allocates: a tile is read where it lies.
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 use rayon::prelude::*;
 
 use crate::stream::Tiles;

@@ -1,6 +1,6 @@
 //! Numbers that a step draws; which, is said in [`crate::naive::uniform`].
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 /// Fills `to` with numbers in [−1, 1).
 pub(super) fn uniform(seed: u64, step: u64, to: &mut [f32]) {

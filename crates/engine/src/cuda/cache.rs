@@ -5,7 +5,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use anchorhood_files::{AtomicFile, Disk, FileSystem, cache_folder, folder_of};
+use anchorhood_storage::{AtomicFile, Disk, FileSystem, cache_folder, folder_of};
 
 /// An entry kept before, unless it is broken: the driver trusts what it is given.
 pub(super) fn read(name: &str) -> Option<Vec<u8>> {

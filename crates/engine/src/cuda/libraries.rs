@@ -8,8 +8,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-use anchorhood_files::{entries_beginning, python_packages};
-use anchorhood_ranks::open_global;
+use anchorhood_distributed::open_global;
+use anchorhood_storage::{entries_beginning, python_packages};
 
 use crate::{Error, Result};
 

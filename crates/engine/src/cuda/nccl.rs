@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anchorhood_ranks::open_global;
+use anchorhood_distributed::open_global;
 use cudarc::driver::{CudaContext, CudaStream, sys};
 
 use super::launch::Pointer;

@@ -1,6 +1,6 @@
 //! ReLU, addition and dropout: each output value depends on one place of the input(s).
 
-use anchorhood_random::{Draws, Stream, unit};
+use anchorhood_storage::random::{Draws, Stream, unit};
 
 use crate::DropoutKey;
 

@@ -12,7 +12,7 @@
 //! to(y)   = v at (y + ½) · side / size − ½, between 0 and side − 1
 //! ```
 
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 use super::quarters::enlarged;
 

@@ -1,7 +1,7 @@
 //! Numbers in [−1, 1) that a step draws: value e depends on nothing but the seed, the step and e,
 //! so that any number of threads and any device agree on it.
 
-use anchorhood_random::{Draws, Stream, unit};
+use anchorhood_storage::random::{Draws, Stream, unit};
 
 /// So many of a step's.
 pub fn uniform(seed: u64, step: u64, len: usize) -> Vec<f64> {

@@ -17,7 +17,7 @@ pub use anchorhood_engine::naive::widen;
 use anchorhood_engine::{
     Cpu, Device, Graph, Initial, Network, NetworkOptions, Precision, Result, SimdLevel, Tensors,
 };
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 pub use driven::Driven;
 

@@ -5,7 +5,7 @@ use anchorhood_engine::{
     NetworkOptions, Positives, RowSample, SoftmaxLoss, Stream, Tensors,
 };
 
-use anchorhood_ranks::ThreadRank;
+use anchorhood_distributed::ThreadRank;
 
 use super::losses::{LossCase, LossKind, Softmax, positives_on};
 use super::training::{epoch, losses_of, row_batches, take_steps};

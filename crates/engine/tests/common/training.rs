@@ -7,7 +7,7 @@ use anchorhood_engine::{
     Graph, HostBatch, HostBatches, Input, Loss, Network, NetworkOptions, Positives, Result, Scalar,
     SoftmaxLoss, Stream, Tensors,
 };
-use anchorhood_random::Draws;
+use anchorhood_storage::random::Draws;
 
 use super::{read_all, uniform};
 
@@ -224,7 +224,7 @@ impl HostBatches for Loader {
         batch.indices.extend(first..first + of.batch as u32);
         batch.pixels.resize(of.views * of.batch * of.len, 0.0);
         let item = self.next as u64;
-        Draws::new(9, anchorhood_random::Stream::Test, 0, item)
+        Draws::new(9, anchorhood_storage::random::Stream::Test, 0, item)
             .fill_symmetric(&mut batch.pixels, 1.0);
         self.next += 1;
         Some(batch)

@@ -2,7 +2,7 @@
 //! of window.
 
 use anchorhood_engine::{ConvSpec, Device, Shape, Window};
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 use crate::common::compare::{compare, compare_as_in_training};
 use crate::common::every_device;

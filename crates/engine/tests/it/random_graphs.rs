@@ -3,7 +3,7 @@
 //! keep every value as long as it is read.
 
 use anchorhood_engine::{ConvSpec, Device, Graph, NodeId, Shape, Window};
-use anchorhood_random::{Draws, Stream};
+use anchorhood_storage::random::{Draws, Stream};
 
 use crate::common::compare::compare;
 use crate::common::every_device;

@@ -1,8 +1,8 @@
 //! Several processes do what one does: losses over sharded keys, gradients of whole networks,
-//! scans. Ranks are threads here; MPI's are in the tests of `anchorhood-ranks` and of the program.
+//! scans. Ranks are threads here; MPI's are in the tests of `anchorhood-distributed` and of the program.
 
+use anchorhood_distributed::ThreadRank;
 use anchorhood_engine::{Communicator, Device, Error, Loss, Scan, Shard};
-use anchorhood_ranks::ThreadRank;
 
 use crate::common::several::{
     DIM, Left, close, network_steps, on_ranks, own, sharded, softmax_step, together,

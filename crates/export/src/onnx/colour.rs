@@ -2,7 +2,7 @@
 //! Matrices are convolutions of 1×1.
 
 use anchorhood_engine::Window;
-use anchorhood_onnx::messages::TensorProto;
+use anchorhood_index::onnx::messages::TensorProto;
 
 use super::{Writer, window};
 

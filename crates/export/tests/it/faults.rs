@@ -9,11 +9,11 @@ use std::sync::{Arc, LazyLock};
 use anchorhood_data::LabelChoice;
 use anchorhood_engine::Device;
 use anchorhood_export::{ExportError, TableFormat, npy_names_file, save_folder_table};
-use anchorhood_files::{FileSystem, Forgetful, attack};
-use anchorhood_search::fuzzing::small_model;
-use anchorhood_search::{
+use anchorhood_index::fuzzing::small_model;
+use anchorhood_index::{
     FolderJob, FolderOutcome, FolderVectors, Journal, Model, PictureIndex, SearchError,
 };
+use anchorhood_storage::{FileSystem, Forgetful, attack};
 
 /// More than are decoded at a time, so that the journal grows by pieces.
 const PICTURES: usize = 70;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anchorhood_files::Forgetful;
-use anchorhood_methods::StateDict;
+use anchorhood_storage::Forgetful;
 use anchorhood_train::Checkpoint;
 use anchorhood_train::fuzzing::small_checkpoint as small;
+use anchorhood_train::methods::StateDict;
 
 use super::container::{bytes_of, disk_with};
 

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use anchorhood_files::{
+use anchorhood_storage::{
     BLOCK, Container, Dtype, FileSystem, Forgetful, NamedTensor, OpenContainer,
     read as read_container, write,
 };

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use anchorhood_data::{Pictures, Split, encode_jpeg, encode_png};
-use anchorhood_discover::Neighbourhoods;
+use anchorhood_index::{IndexParts, IndexedFolder, PictureIndex, Thumbnails};
 use anchorhood_report::RoundNeighbourhoods;
-use anchorhood_search::{IndexParts, IndexedFolder, PictureIndex, Thumbnails};
 use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
+use anchorhood_train::discovery::Neighbourhoods;
 use socket2::SockRef;
 use tempfile::TempDir;
 

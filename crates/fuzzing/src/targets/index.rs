@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anchorhood_files::{Forgetful, OpenContainer};
-use anchorhood_search::fuzzing::{small_index, small_index_of_two};
-use anchorhood_search::{IndexParts, PictureIndex};
+use anchorhood_index::fuzzing::{small_index, small_index_of_two};
+use anchorhood_index::{IndexParts, PictureIndex};
+use anchorhood_storage::{Forgetful, OpenContainer};
 
 use super::container::{bytes_of, with_checksums};
 use crate::repair;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anchorhood_search::{Entry, Journal, JournalHeader};
+use anchorhood_index::{Entry, Journal, JournalHeader};
 
 use crate::scratch::with_file;
 

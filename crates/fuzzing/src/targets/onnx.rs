@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anchorhood_onnx::{Header, PictureInput, Preprocessing, VectorOutput, read_json};
+use anchorhood_index::onnx::{Header, PictureInput, Preprocessing, VectorOutput, read_json};
 
 use super::fixture;
 
@@ -32,9 +32,9 @@ pub fn read(bytes: &[u8]) -> Option<()> {
 
 pub fn seeds() -> Vec<Vec<u8>> {
     vec![
-        fixture!("onnx/tests/fixtures/encoder.onnx"),
-        fixture!("onnx/tests/fixtures/condition.onnx"),
-        fixture!("onnx/tests/fixtures/external.onnx"),
+        fixture!("index/tests/fixtures/encoder.onnx"),
+        fixture!("index/tests/fixtures/condition.onnx"),
+        fixture!("index/tests/fixtures/external.onnx"),
         br#"{"image_mean":[0.5,0.5,0.5],"image_std":[0.5,0.5,0.5],
             "size":{"shortest_edge":256},"crop_size":224,"rescale_factor":0.0039}"#
             .to_vec(),

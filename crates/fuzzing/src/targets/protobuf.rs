@@ -1,8 +1,8 @@
 //! Messages of Protocol Buffers, with a field of every kind.
 
-use anchorhood_files::protobuf::Message;
+use anchorhood_storage::protobuf::Message;
 
-anchorhood_files::protobuf! {
+anchorhood_storage::protobuf! {
     struct Part {
         a: i32 = 1,
         b: f32 = 2,

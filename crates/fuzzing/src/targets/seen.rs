@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anchorhood_data::{Pictures, Split};
-use anchorhood_files::{Container, Dtype, Forgetful, NamedTensor, write};
+use anchorhood_storage::{Container, Dtype, Forgetful, NamedTensor, write};
 use anchorhood_train::fuzzing::{keep_pictures, recognise_pictures};
 
 use super::container::{bytes_of, disk_with};

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_data::{LabelChoice, Picture, encode_png, find_pictures, unseen};
 use anchorhood_engine::reread_autotune_cache;
-use anchorhood_files::{AtomicFile, FileSystem, Forgetful, Kind, checksum};
-use anchorhood_search::fuzzing::small_model;
-use anchorhood_search::{
+use anchorhood_index::fuzzing::small_model;
+use anchorhood_index::{
     DecidedImage, Decisions, GivenLabels, IndexedFolder, Model, decide_not_duplicates, undo,
 };
+use anchorhood_storage::{AtomicFile, FileSystem, Forgetful, Kind, checksum};
 
 use super::container::bytes_of;
 use super::fixture;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::{Archive, facts_of, unpack};
-use anchorhood_files::{FileSystem, Forgetful};
+use anchorhood_storage::{FileSystem, Forgetful};
 
 fn archive() -> &'static Archive {
     let dogs = facts_of("dogs").expect("a published set");

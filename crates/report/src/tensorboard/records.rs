@@ -3,8 +3,8 @@
 //! A record is its length (8 bytes), a checksum of these, the message, and a checksum of it;
 //! checksums are CRC-32C, turned and shifted as TensorFlow does.
 
-use anchorhood_files::protobuf;
-use anchorhood_files::protobuf::Message;
+use anchorhood_storage::protobuf;
+use anchorhood_storage::protobuf::Message;
 
 /// A session began, as TensorFlow numbers it.
 const START: i32 = 1;

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::path::Path;
 
-use anchorhood_evaluate::Spread;
 use anchorhood_report::{Summary, accuracy_over_seconds, aligned, duration, grouped, markdown};
+use anchorhood_train::evaluation::Spread;
 use anchorhood_train::{Accuracy, Event, RunConfig};
 use serde::Serialize;
 

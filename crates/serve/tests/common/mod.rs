@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use anchorhood_search::{IndexParts, IndexedFolder, PictureIndex};
+use anchorhood_index::{IndexParts, IndexedFolder, PictureIndex};
 use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
 
 /// Images of a folder with their vectors, and labels where there are as many.

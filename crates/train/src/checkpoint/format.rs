@@ -1,4 +1,4 @@
-//! The bytes of a checkpoint: a container of [`anchorhood_files`], that is safetensors with
+//! The bytes of a checkpoint: a container of [`anchorhood_storage`], that is safetensors with
 //! checksums, format version 2.
 //!
 //! | tensor | type | shape |
@@ -24,9 +24,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use anchorhood_discover::Neighbourhoods;
-use anchorhood_files::{Container, Dtype, NamedTensor, OpenContainer};
-use anchorhood_methods::{StateDict, StateTensor, Values, neighbourhoods_of, remembered_pictures};
+use crate::discovery::Neighbourhoods;
+use crate::methods::{StateDict, StateTensor, Values, neighbourhoods_of, remembered_pictures};
+use anchorhood_storage::{Container, Dtype, NamedTensor, OpenContainer};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ const FORMAT: &str = "anchorhood-checkpoint";
 /// Type of weights.
 const DTYPE: &str = "F32";
 const OPTIMISER: &str = "optimiser.";
-const MEMORY: &str = anchorhood_methods::BY_PICTURE;
+const MEMORY: &str = crate::methods::BY_PICTURE;
 const BANK: &str = "memory.bank";
 const METHOD: &str = "method.";
 

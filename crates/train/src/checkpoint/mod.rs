@@ -15,11 +15,11 @@ mod tests;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anchorhood_discover::Neighbourhoods;
+use crate::discovery::Neighbourhoods;
+use crate::methods::{StateDict, Values, memory_of, neighbourhoods_of};
 use anchorhood_engine::{Communicator, Graph, Network};
-use anchorhood_files::{Disk, FileError, FileSystem, OpenContainer};
-use anchorhood_methods::{StateDict, Values, memory_of, neighbourhoods_of};
 use anchorhood_models::Form;
+use anchorhood_storage::{Disk, FileError, FileSystem, OpenContainer};
 
 use serde::{Deserialize, Serialize};
 

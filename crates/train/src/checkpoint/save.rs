@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use anchorhood_engine::Communicator;
-use anchorhood_files::{Container, FileError, FileSystem, write_with};
+use anchorhood_storage::{Container, FileError, FileSystem, write_with};
 
 use super::{Checkpoint, CheckpointError, format, reason_of};
 
@@ -98,8 +98,8 @@ impl<'a> Rows<'a> {
 mod tests {
     use super::*;
     use crate::fuzzing::small_checkpoint;
-    use anchorhood_files::{Forgetful, attack};
-    use anchorhood_ranks::ThreadRank;
+    use anchorhood_distributed::ThreadRank;
+    use anchorhood_storage::{Forgetful, attack};
 
     /// What each of several processes has of a checkpoint.
     fn part(whole: &Checkpoint, together: &Communicator) -> Checkpoint {
@@ -125,7 +125,7 @@ mod tests {
         let (whole, folder) = (small_checkpoint(), tempfile::tempdir().unwrap());
         let path = |ranks: usize| folder.path().join(ranks.to_string());
         for ranks in [1, 2, 3, 5] {
-            assert!(save(ranks, &whole, &anchorhood_files::Disk, &path(ranks)));
+            assert!(save(ranks, &whole, &anchorhood_storage::Disk, &path(ranks)));
             let bytes = |ranks| std::fs::read(path(ranks)).unwrap();
             assert_eq!(bytes(ranks), bytes(1), "{ranks} processes");
         }

@@ -2,7 +2,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anchorhood_files::{Container, Fault, Forgetful};
+use anchorhood_storage::{Container, Fault, Forgetful};
 use tempfile::TempDir;
 
 use super::*;
@@ -100,7 +100,7 @@ fn neighbourhoods_are_read_alone_and_checked() {
 fn the_embedding_network_is_at_top_level() {
     let folder = Folder::new();
     small().save(&folder.path()).unwrap();
-    let file = anchorhood_files::read(&folder.path(), &Disk).unwrap();
+    let file = anchorhood_storage::read(&folder.path(), &Disk).unwrap();
     let names: Vec<&str> = file.tensors.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(
         names,
@@ -168,7 +168,7 @@ fn other_files_are_refused_with_a_reason() {
     assert!(reason(b"").contains("the file is empty"));
     assert!(reason(b"PK\x03\x04 a zip file, say").contains("no safetensors file"));
     let other = Container::default();
-    anchorhood_files::write(&other, &folder.path(), &Disk).unwrap();
+    anchorhood_storage::write(&other, &folder.path(), &Disk).unwrap();
     let error = Checkpoint::load(&folder.path()).unwrap_err().to_string();
     assert!(error.contains("another program"), "{error}");
     // One of another version is no damage that another checkpoint of the run would mend.
@@ -205,7 +205,7 @@ fn other_rows(rows: &str) -> String {
     let checkpoint = small();
     let mut container = format::container(&checkpoint).unwrap();
     container.metadata.insert("rows".into(), rows.into());
-    anchorhood_files::write(&container, &folder.path(), &Disk).unwrap();
+    anchorhood_storage::write(&container, &folder.path(), &Disk).unwrap();
     Checkpoint::load(&folder.path()).unwrap_err().to_string()
 }
 

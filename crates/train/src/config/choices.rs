@@ -1,9 +1,9 @@
 //! Settings with names as values. A name is written once: as text, in a file and in the help it is
 //! the same.
 
+use crate::discovery::{Curriculum, DiscoverBy};
+use crate::methods::ViewStatistics;
 use anchorhood_data::{CropsFrom, LabelChoice};
-use anchorhood_discover::{Curriculum, DiscoverBy};
-use anchorhood_methods::ViewStatistics;
 use anchorhood_models::Colours;
 use serde::{Deserializer, Serializer};
 

@@ -1,7 +1,7 @@
 //! What a configuration leaves to the data and the method.
 
 use anchorhood_data::Dataset;
-use anchorhood_discover::Whitening;
+use anchorhood_engine::vectors::Whitening;
 
 use super::{FeatureSource, MethodChoice, RunConfig};
 use crate::TrainError;

@@ -20,9 +20,9 @@ mod setting;
 mod settings;
 mod value;
 
+pub use crate::discovery::{Curriculum as CurriculumChoice, DiscoverBy as DiscoverChoice};
+pub use crate::methods::ViewStatistics as ViewStatisticsChoice;
 pub use anchorhood_data::CropsFrom as CropsChoice;
-pub use anchorhood_discover::{Curriculum as CurriculumChoice, DiscoverBy as DiscoverChoice};
-pub use anchorhood_methods::ViewStatistics as ViewStatisticsChoice;
 pub use anchorhood_models::Colours as ColoursChoice;
 pub use check::Difference;
 pub use choices::{

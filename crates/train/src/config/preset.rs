@@ -84,9 +84,9 @@ impl Start {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evaluation::KnnOptions;
     use anchorhood_data::Augmentation;
     use anchorhood_engine::Optimiser;
-    use anchorhood_evaluate::KnnOptions;
     use anchorhood_models::Architecture;
 
     /// The settings every crate has as its defaults are the paper's.

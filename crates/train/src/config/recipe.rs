@@ -1,6 +1,6 @@
 //! What a method begins with where nobody says otherwise: parts of a configuration file, for
 //! pictures of about 32×32. Where they come from is said at the top of the method's file
-//! (`crates/methods`).
+//! (`crates/train/src/methods`).
 
 use super::preset::Start;
 use super::{MethodChoice, RunConfig};

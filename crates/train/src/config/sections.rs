@@ -1,10 +1,10 @@
 //! What the parts of the program are told of the tables of `config.toml`, which `settings.rs`
 //! declares.
 
+use crate::evaluation::KnnOptions;
+use crate::methods::{MlpSettings, ViewPasses};
 use anchorhood_data::{Augmentation, FellowReaders, LoadOptions};
 use anchorhood_engine::{Graph, Optimiser, Result};
-use anchorhood_evaluate::KnnOptions;
-use anchorhood_methods::{MlpSettings, ViewPasses};
 use anchorhood_models::Form;
 
 use super::{

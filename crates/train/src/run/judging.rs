@@ -3,8 +3,8 @@
 
 use std::time::Instant;
 
+use crate::evaluation::LabelFree;
 use anchorhood_engine::{Device, Network};
-use anchorhood_evaluate::LabelFree;
 
 use super::Run;
 use crate::verdict::{evaluations_between, may_stop};

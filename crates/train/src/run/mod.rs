@@ -8,11 +8,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use crate::discovery::Neighbourhoods;
+use crate::evaluation::Copies;
+use crate::methods::Method;
 use anchorhood_data::{Dataset, Split};
-use anchorhood_discover::Neighbourhoods;
 use anchorhood_engine::{Communicator, Device};
-use anchorhood_evaluate::Copies;
-use anchorhood_methods::Method;
 
 use crate::progress::{Pace, Report};
 use crate::resume::Resumed;

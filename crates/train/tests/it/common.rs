@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Batch, Device, Network, Precision, Result, Stream};
-use anchorhood_methods::{EpochStart, Method, Round, StateDict, StateError, ViewSettings};
 use anchorhood_models::Architecture;
+use anchorhood_train::methods::{EpochStart, Method, Round, StateDict, StateError, ViewSettings};
 use anchorhood_train::{
     Beginning, Checkpoint, Event, MethodChoice, Outcome, Position, Preset, PretextMeasured,
     RunConfig, RunDir, Standing, TrainError, Trainer, TrainingSet, build_method, train_method,
@@ -291,7 +291,7 @@ impl Method for Brought {
         self.method.networks()
     }
 
-    fn encoder(&mut self) -> (&mut Network, Option<&anchorhood_discover::MemoryBank>) {
+    fn encoder(&mut self) -> (&mut Network, Option<&anchorhood_train::discovery::MemoryBank>) {
         match &mut self.shown {
             Some(shown) => (shown, None),
             None => self.method.encoder(),

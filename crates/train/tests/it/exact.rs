@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
-use anchorhood_methods::StateDict;
+use anchorhood_train::methods::StateDict;
 use anchorhood_train::{
     Checkpoint, MethodChoice, OptimiserChoice, RunConfig, Standing, TrainError, Trainer,
     build_method, judge,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
-use anchorhood_files::{FileSystem, Forgetful, attack};
+use anchorhood_storage::{FileSystem, Forgetful, attack};
 use anchorhood_train::{Checkpoint, Event, Position, RunConfig, RunDir, TrainError, train};
 
 use crate::common::{data, each, tiny};

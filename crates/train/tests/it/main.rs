@@ -2,7 +2,9 @@
 
 mod common;
 mod device_led;
+mod discovery;
 mod diverged;
+mod evaluation;
 mod exact;
 mod faults;
 mod from;

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anchorhood_data::{Dataset, EpochOrder, LoadOptions, Pictures, encode_png};
+use anchorhood_distributed::ThreadRank;
 use anchorhood_engine::{Communicator, Cpu, Device, SimdLevel};
 use anchorhood_models::Architecture;
-use anchorhood_ranks::ThreadRank;
 use anchorhood_train::{
     Checkpoint, DiscoverChoice, Discovered, Event, Labelled, LossRows, MethodChoice, Outcome,
     Position, RunConfig, RunDir, TimeBudget, TrainError, Trainer, TrainingSet, checkpoint_path,

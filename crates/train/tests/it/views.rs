@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use anchorhood_engine::{Batch, Device, Graph, Network, NetworkOptions, Result, Stream};
-use anchorhood_methods::{Method, ViewSettings};
+use anchorhood_train::methods::{Method, ViewSettings};
 use anchorhood_train::{Placement, Position, RunConfig, Trainer, TrainingSet};
 
 use crate::common;

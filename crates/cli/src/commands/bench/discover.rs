@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anchorhood::discover::{DiscoverBy, MemoryBank, Neighbourhoods};
+use anchorhood::discovery::{DiscoverBy, MemoryBank, Neighbourhoods};
 use serde_json::json;
 
 use super::{median, step::random_rows};

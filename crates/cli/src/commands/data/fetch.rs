@@ -4,7 +4,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use anchorhood::data::{Archive, SETS, SetFacts, facts_of, unpack};
-use anchorhood::files::{Disk, FileSystem, open_regular};
+use anchorhood::storage::{Disk, FileSystem, open_regular};
 use flate2::read::GzDecoder;
 
 use super::FetchArgs;

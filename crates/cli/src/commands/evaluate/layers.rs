@@ -1,7 +1,7 @@
 //! `anchorhood evaluate` on layers: linear classifiers, and kNN where the memory cannot vote.
 
 use anchorhood::engine::{Graph, NodeId};
-use anchorhood::evaluate::{LinearOptions, Spread};
+use anchorhood::evaluation::{LinearOptions, Spread};
 use anchorhood::train::{
     Encoder, EncoderSource, FeatureSource, LayerFigures, LayerOptions, LayerProgress,
     LayerProtocol, judge_layers, labelled_for,

@@ -3,7 +3,7 @@
 
 use anchorhood::data::{Dataset, Pictures};
 use anchorhood::engine::Device;
-use anchorhood::evaluate::Rows;
+use anchorhood::evaluation::Rows;
 use anchorhood::search::Model;
 use anchorhood::train::{Accuracy, EvaluationConfig, FeatureSource, Labelled, TrainError};
 use serde_json::json;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use anchorhood::files::{Disk, FileSystem};
 use anchorhood::search::{KNOWN_MODELS, KnownModel};
+use anchorhood::storage::{Disk, FileSystem};
 
 use super::{FetchArgs, folder};
 use crate::args::model::io;

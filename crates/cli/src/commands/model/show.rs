@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anchorhood::engine::{Graph, Role};
-use anchorhood::files::OpenContainer;
 use anchorhood::search::{Checked, KNOWN_MODELS, KnownModel, Model};
+use anchorhood::storage::OpenContainer;
 use anchorhood::train::{Checkpoint, NetworkConfig};
 use serde_json::{Map, Value, json};
 

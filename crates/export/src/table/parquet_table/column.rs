@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use anchorhood_files::write_varint;
+use anchorhood_storage::write_varint;
 
 use super::thrift::Struct;
 

@@ -5,7 +5,7 @@
 //! numbers are zigzag varints; a zero ends the struct.
 //! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
 
-use anchorhood_files::write_varint;
+use anchorhood_storage::write_varint;
 
 const I32: u8 = 5;
 const I64: u8 = 6;

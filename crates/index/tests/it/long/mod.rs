@@ -1,0 +1,3 @@
+//! What needs other programs: `cargo test -- --ignored long::`.
+
+mod onnx_agrees;

@@ -1,3 +1,0 @@
-//! What needs other programs: `cargo test -- --ignored long::`.
-
-mod agrees;

@@ -1,4 +1,0 @@
-//! Tests from outside, together in one program, since each program is linked anew.
-
-mod other_programs;
-mod update;

@@ -1,0 +1,27 @@
+//! Instance discrimination: *Unsupervised Feature Learning via Non-Parametric Instance
+//! Discrimination* (Wu et al., CVPR 2018), with the exact softmax over all pictures.
+//!
+//! Every picture is a class of its own: a step draws the features of a batch towards what the
+//! memory holds of the same pictures, and away from all others. With v of unit length, x̃ the
+//! memory, N pictures:
+//!
+//! ```text
+//! ℓ_i = − ln [ exp(v_i·x̃_i / τ) / Σ_{j ≤ N} exp(v_i·x̃_j / τ) ]
+//! x̃_i ← normalise((1 − η) · x̃_i + η · v_i)
+//! ```
+//!
+//! This is Anchor Neighbourhood Discovery without discovery, in every round; its recipe is AND's.
+//! The feature that is compared is also the one that is judged.
+//!
+//! Adapted: the paper estimates the softmax from 4,096 samples (NCE); here it is exact, and no
+//! proximal term is needed.
+
+use anchorhood_engine::Result;
+
+use crate::methods::{And, MemorySettings, Setup};
+
+/// Instance discrimination at the beginning of a run; what is set about neighbours says nothing to
+/// it.
+pub fn instance(setup: Setup, settings: MemorySettings) -> Result<And> {
+    Ok(And::new(setup, settings)?.without_discovery())
+}

@@ -1,0 +1,66 @@
+//! What does a training step do?
+//!
+//! A [`Method`] is one file: its networks, its one step, what happens before a round and an epoch,
+//! what it keeps beside its networks. It knows nothing of data loaders, checkpoints, schedules or
+//! devices: the step is written once, and the [`Stream`](anchorhood_engine::Stream) it is given
+//! runs it at once or as a recorded CUDA graph.
+//!
+//! - [`And`]: Anchor Neighbourhood Discovery; [`instance`]: instance discrimination, the same
+//!   without discovery.
+//! - [`Anchorhood`]: the same memory and neighbourhoods with several views.
+//! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that
+//!   compare views, by heads on top of the encoder ([`SiameseSettings`]).
+//! - [`DeepCluster`], [`Nat`], [`Counting`], [`SplitBrain`] ([`SPLIT_BRAIN`], [`COLOUR`]),
+//!   [`Jigsaw`] ([`JIGSAW`], [`CONTEXT`]), [`BiGan`]: the paper's rivals, each with its pretext
+//!   task ([`PretextFigure`]).
+//! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured
+//!   against.
+
+mod anchorhood;
+mod and;
+mod bigan;
+mod byol;
+mod chain;
+mod classifier;
+mod colour;
+mod colour_classes;
+mod context;
+mod counting;
+mod deepcluster;
+mod instance;
+mod jigsaw;
+mod memory;
+mod method;
+mod mlp;
+mod nat;
+mod nnclr;
+mod setup;
+mod simclr;
+mod simsiam;
+mod split_brain;
+mod state;
+mod supervised;
+mod tally;
+
+pub use anchorhood::{Anchorhood, AnchorhoodSettings};
+pub use and::And;
+pub use bigan::BiGan;
+pub use byol::Byol;
+pub use chain::{SiameseSettings, ViewPasses, ViewStatistics};
+pub use colour::COLOUR;
+pub use context::CONTEXT;
+pub use counting::Counting;
+pub use deepcluster::DeepCluster;
+pub use instance::instance;
+pub use jigsaw::{JIGSAW, Jigsaw, Puzzle};
+pub use memory::{MemorySettings, memory_of, neighbourhoods_of, remembered_pictures};
+pub use method::{EpochStart, Method, PretextFigure, Round, ViewSettings};
+pub use mlp::MlpSettings;
+pub use nat::Nat;
+pub use nnclr::NnClr;
+pub use setup::{Setup, parameter_groups};
+pub use simclr::SimClr;
+pub use simsiam::SimSiam;
+pub use split_brain::{ColourTask, SPLIT_BRAIN, SplitBrain};
+pub use state::{BY_PICTURE, StateDict, StateError, StateTensor, Values};
+pub use supervised::Supervised;

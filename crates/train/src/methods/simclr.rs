@@ -1,0 +1,74 @@
+//! SimCLR: *A Simple Framework for Contrastive Learning of Visual Representations* (Chen et al.,
+//! ICML 2020).
+//!
+//! Views of one picture are to be alike, and unlike all other pictures' of the batch. With z the
+//! projector's output of unit length, for each row i whose other views are P(i), over all other
+//! rows of the batch (NT-Xent):
+//!
+//! ```text
+//! ℓ_i = mean over p in P(i) of  − ln [ exp(z_i·z_p / τ) / Σ_{j ≠ i} exp(z_i·z_j / τ) ]
+//! ```
+//!
+//! The gradient is that of every row, as query and as key. The encoder's output before the
+//! projector is judged.
+//!
+//! Recipe for 32×32 (dkobak/simclr-cifar10): batch 512, SGD at 0.06 · batch / 256, weight decay
+//! 5e-4, cosine, τ = 0.5, projector of two layers without batch norm (512 → 1024 → 128), crops of
+//! 0.2 to 1, grey with 0.1, no blur.
+//!
+//! Adapted: any number of views (the paper has two); batch norm's statistics over all views or over
+//! each; SGD where the paper has LARS and batches of thousands.
+
+use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
+
+use crate::methods::chain::{Chain, Head};
+use crate::methods::mlp::MlpEnd;
+use crate::methods::{Method, Setup, SiameseSettings, ViewSettings};
+
+/// An encoder, whose output is judged, and a projector, whose output is contrasted.
+pub struct SimClr {
+    settings: SiameseSettings,
+    chain: Chain,
+    losses: Buffer,
+}
+
+fn heads(settings: &SiameseSettings) -> [Head; 1] {
+    [("projector", settings.projector, MlpEnd::UnitLength)]
+}
+
+impl SimClr {
+    /// Bytes of the networks.
+    pub fn memory_bytes(setup: &Setup, settings: &SiameseSettings) -> Result<usize> {
+        Chain::memory_bytes(setup, settings.passes, &heads(settings))
+    }
+
+    /// At the beginning of a run.
+    pub fn new(setup: Setup, settings: SiameseSettings) -> Result<Self> {
+        let chain = Chain::new(&setup, settings.passes, "", &heads(&settings))?;
+        Ok(SimClr { losses: setup.device.zeros(chain.rows())?, settings, chain })
+    }
+}
+
+impl Method for SimClr {
+    fn name(&self) -> &'static str {
+        "simclr"
+    }
+
+    fn views(&self) -> Vec<ViewSettings> {
+        self.settings.passes.alike()
+    }
+
+    fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
+        self.chain.forward(stream, batch)?;
+        let s = &self.settings;
+        let (rows, gradient) = self.chain.last().output_and_gradient();
+        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
+        let (views, dim) = (s.passes.views, s.projector.features);
+        stream.contrastive(rows, views, dim, s.temperature, loss)?;
+        self.chain.learn(stream)
+    }
+
+    fn networks(&mut self) -> Vec<(&'static str, &mut Network)> {
+        self.chain.networks()
+    }
+}

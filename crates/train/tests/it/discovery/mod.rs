@@ -1,0 +1,2 @@
+mod ranks;
+mod rounds;

@@ -1,0 +1,2 @@
+mod knn;
+mod linear;
