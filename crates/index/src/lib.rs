@@ -22,8 +22,10 @@
 //! for hit in index.nearest(&vector, 20)? {
 //!     println!("{:.4}  {}", hit.similarity, index.name(hit.index));
 //! }
-//! # Ok::<(), crate::SearchError>(())
+//! # Ok::<(), anchorhood_index::SearchError>(())
 //! ```
+
+#![deny(unsafe_code)]
 
 mod cached_index;
 mod checked_lines;
@@ -41,6 +43,7 @@ mod journal;
 mod known_models;
 mod labels;
 mod model;
+#[allow(unsafe_code, reason = "ONNX Runtime is a library in C++")]
 pub mod onnx;
 mod prefetch;
 mod pretrained;

@@ -23,7 +23,7 @@ use crate::varint::{read_varint, write_varint};
 /// Declares messages, with [`Message`] for each.
 ///
 /// ```
-/// crate::protobuf! {
+/// anchorhood_storage::protobuf! {
 ///     /// A figure.
 ///     pub struct Figure {
 ///         /// What it is of.

@@ -135,7 +135,7 @@ fn text_of(krate: &Path, folders: &[&str], part: fn(&Path, String) -> String) ->
 /// What a user's build compiles of a source: no tests, and no comments, whose examples are tests
 /// too.
 fn without_tests(file: &Path, text: String) -> String {
-    if file.file_name().is_some_and(|name| name == "tests.rs") {
+    if file.file_name().is_some_and(|name| name == "tests.rs" || name == "test_folder.rs") {
         return String::new();
     }
     let mut code = String::new();
@@ -269,7 +269,7 @@ const WRITES: [&str; 11] = [
     "generate_to",
 ];
 /// The file layer, what counts skipped tests, and what gives readers harmful files.
-const WRITERS: [&str; 3] = ["files", "testing", "fuzzing"];
+const WRITERS: [&str; 3] = ["storage", "testing", "fuzzing"];
 
 fn writes(code: &str) -> Vec<&'static str> {
     // `File::create`, and not `AtomicFile::create`.

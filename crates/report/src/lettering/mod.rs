@@ -7,7 +7,7 @@
 //! use image::{Rgb, RgbImage};
 //!
 //! let mut picture = RgbImage::from_pixel(100, 20, Rgb([255; 3]));
-//! crate::lettering::draw(&mut picture, "a.png", 12.0, [5, 15], Rgb([0; 3]));
+//! anchorhood_report::lettering::draw(&mut picture, "a.png", 12.0, [5, 15], Rgb([0; 3]));
 //! assert!(picture.pixels().any(|p| *p == Rgb([0; 3])));
 //! ```
 
