@@ -6,7 +6,7 @@ usage: cifar_fixtures.py            (needs: pip install numpy)
 The official files were pickled by Python 2 at protocol 2: strings are byte strings (SHORT_BINSTRING), the array is
 rebuilt by numpy.core.multiarray._reconstruct. Python 3 cannot write that by itself, so its pure-python pickler is taught
 to. Byte p of picture i of file f is (f * 97 + i * 31 + p * 7) % 251; labels are (f * 3 + i * 5) % classes. The files under
-resaved/ hold the same dictionary as Python 3 pickles it at protocols 2, 3 and 4. Read by crates/data/src/cifar/tests.rs.
+resaved/ hold the same dictionary as Python 3 pickles it at protocols 2, 3 and 4. Read by crates/data/src/datasets/cifar/tests.rs.
 """
 import io, os, pickle, struct
 import numpy as np

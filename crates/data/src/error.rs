@@ -4,16 +4,17 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::PassedOver;
+use crate::{PassedOver, dataset_names};
 
 /// Why pictures could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The name is neither a data set nor a path.
     #[error(
-        "there is no data set or folder called `{name}`{}; give `shapes`, `cifar10`, `cifar100`, \
-         `svhn`, `imagenet`, `cub200`, `dogs`, or the path of a folder of pictures",
-        .suggestion.map(|s| format!(" (did you mean `{s}`?)")).unwrap_or_default()
+        "there is no data set or folder called `{name}`{}; give {}, or the path of a folder of \
+         pictures",
+        .suggestion.map(|s| format!(" (did you mean `{s}`?)")).unwrap_or_default(),
+        dataset_names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     )]
     UnknownName {
         /// What was asked for.
@@ -42,14 +43,14 @@ pub enum DataError {
         looked: Vec<String>,
     },
     /// A place that should hold a published set does not.
-    #[error("{}: this is not {expected}: expected {needs} here", .path.display())]
+    #[error("{}: this is not {expected}: expected {layout} here", .path.display())]
     NotThisSet {
         /// The place.
         path: PathBuf,
         /// The set that was asked for.
         expected: &'static str,
         /// What it consists of.
-        needs: &'static str,
+        layout: &'static str,
     },
     /// A list, an archive or a file of a published set that cannot be read, or makes no sense.
     #[error("{}: {reason}", .path.display())]

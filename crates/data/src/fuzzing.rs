@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use crate::Dataset;
+use crate::datasets::{open_small, pickled, read_svhn};
 use crate::mat::{self, Value};
-use crate::sets::svhn;
 
 /// Every kind of variable of a MATLAB file, then its pictures as SVHN's; whether it had any of it.
 pub fn mat(path: &Path) -> bool {
@@ -16,7 +16,7 @@ pub fn mat(path: &Path) -> bool {
         value.numbers().is_some() || value.text().is_some() || field.is_some()
     };
     let any = values.is_ok_and(|values| values.iter().any(used));
-    any | svhn::read(path).is_ok()
+    any | read_svhn(path).is_ok()
 }
 
 /// Whether a JPEG can be read at an eighth of its size, as only large ones are otherwise.
@@ -26,10 +26,10 @@ pub fn jpeg_at_an_eighth(bytes: &[u8]) -> bool {
 
 /// An archive of CIFAR with two pictures in each of its files.
 pub fn cifar(path: &Path) -> Option<Dataset> {
-    crate::cifar::open_small(path).ok()?
+    open_small(path).ok()?
 }
 
 /// Everything that is ever asked of a pickle; whether it had any of it.
 pub fn pickle(bytes: &[u8]) -> bool {
-    crate::cifar::pickled(bytes)
+    pickled(bytes)
 }

@@ -27,8 +27,8 @@
 
 pub mod augment;
 mod check;
-mod cifar;
 mod crops;
+mod datasets;
 mod encode;
 mod epoch_order;
 mod error;
@@ -46,7 +46,6 @@ mod pack;
 mod pictures;
 mod recognise;
 mod resize;
-mod sets;
 pub mod shapes;
 mod squaring;
 pub mod statistics;
@@ -58,6 +57,7 @@ mod validation;
 pub use augment::{AugmentParams, Augmentation, Views, augment, normalise};
 pub use check::{CheckReport, Problem, SplitCount, check};
 pub use crops::CropsFrom;
+pub use datasets::{Archive, DATASETS, DatasetSpec, dataset_names, find_dataset, unpack};
 pub use encode::{encode_jpeg, encode_png};
 pub use epoch_order::EpochOrder;
 pub use error::DataError;
@@ -69,10 +69,9 @@ pub use files::{
 pub use folder::{FolderLabels, LabelChoice};
 pub use loader::{Batch, Feed, Loader};
 pub use memory::{HostMemory, host_memory};
-pub use open::{LoadOptions, NAMES, Progress, open, open_with_progress};
+pub use open::{LoadOptions, Progress, open, open_with_progress};
 pub use pack::{Packed, pack, pack_on};
 pub use pictures::{Dataset, Labels, Pictures, Split};
 pub use recognise::{path_of, seen_from};
-pub use sets::{Archive, SETS, SetFacts, facts_of, unpack};
 pub use squaring::{Interpolation, PREPROCESSING, Resize, Squaring};
 pub use store::ChecksumOf;

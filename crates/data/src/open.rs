@@ -3,16 +3,11 @@
 
 use std::path::Path;
 
-use crate::files::Listing;
-use crate::recognise::{FoundSet, Named, list_of, no_cifar, recognise};
-use crate::sets::{cub, dogs, imagenet, svhn};
+use crate::datasets::{is_archive, no_cifar};
+use crate::recognise::{Contents, LocatedDataset, Named, list_of, recognise};
 use crate::{
-    CropsFrom, DataError, Dataset, FellowReaders, LabelChoice, cifar, files, folder, pack, shapes,
+    CropsFrom, DataError, Dataset, FellowReaders, LabelChoice, dataset_names, files, pack, shapes,
 };
-
-/// Names of the data sets that need no path.
-pub const NAMES: [&str; 7] =
-    ["shapes", "cifar10", "cifar100", "svhn", "imagenet", "cub200", "dogs"];
 
 /// Called with how many of how many pictures have been read.
 pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
@@ -95,11 +90,10 @@ pub fn open(spec: &str, options: &LoadOptions) -> Result<Dataset, DataError> {
 /// Loads the data set that `spec` names, telling `progress` about every picture decoded from a
 /// folder.
 ///
-/// `shapes`; the name of a published set (`cifar10`, `cifar100`, `svhn`, `svhn+extra`, `imagenet`,
-/// `cub200`, `dogs`), looked for in its environment variable and under `./data`; `NAME:PATH`; or a
-/// path: the folder of such a set (or its parent), a CIFAR archive, a packed set, a folder of
-/// pictures, a `.tar` of them, or a `.txt` that lists files (`files:PATH` for a list of another
-/// name).
+/// `shapes`; the name of a published set (one of [`DATASETS`](crate::DATASETS), or `svhn+extra`),
+/// looked for in its environment variable and under `./data`; `NAME:PATH`; or a path: the folder of
+/// such a set (or its parent), a CIFAR archive, a packed set, a folder of pictures, a `.tar` of
+/// them, or a `.txt` that lists files (`files:PATH` for a list of another name).
 pub fn open_with_progress(
     spec: &str,
     options: &LoadOptions,
@@ -117,7 +111,7 @@ pub fn open_with_progress(
 }
 
 /// Where the data set lies that `spec` names: anything but `shapes`, which lies nowhere.
-pub(crate) fn find(spec: &str) -> Result<FoundSet, DataError> {
+pub(crate) fn find(spec: &str) -> Result<LocatedDataset, DataError> {
     if spec == "shapes" {
         let why = "shapes are drawn by the program; there are no files";
         return Err(DataError::option("data", why));
@@ -128,7 +122,7 @@ pub(crate) fn find(spec: &str) -> Result<FoundSet, DataError> {
     if let Some(list) = list_of(spec) {
         let path = list.to_path_buf();
         return match list.is_file() {
-            true => Ok(FoundSet::Folder(path)),
+            true => Ok(LocatedDataset::Folder(path)),
             false => Err(DataError::NotFound { path }),
         };
     }
@@ -139,43 +133,21 @@ pub(crate) fn find(spec: &str) -> Result<FoundSet, DataError> {
             false => DataError::UnknownName { name: spec.into(), suggestion: nearest(spec) },
         });
     }
-    recognise(path)?.ok_or_else(|| match cifar::is_archive(path) {
-        true => no_cifar(path, None),
+    recognise(path).ok_or_else(|| match is_archive(path) {
+        true => no_cifar(path),
         false => DataError::NotADataset { path: path.into() },
     })
 }
 
 fn open_place(
-    place: FoundSet,
+    place: LocatedDataset,
     options: &LoadOptions,
     progress: &Progress,
 ) -> Result<Dataset, DataError> {
-    match place {
-        FoundSet::Cifar(..) | FoundSet::Svhn(..) => whole(&place)?.select(options, true),
-        FoundSet::Pack(path) => pack::open(&path, options),
-        files => files::open(listing(&files, options.labels)?, options, progress),
-    }
-}
-
-/// The files of a set that consists of files.
-pub(crate) fn listing(place: &FoundSet, labels: LabelChoice) -> Result<Listing, DataError> {
-    match place {
-        FoundSet::ImageNet(folder) => imagenet::open(folder),
-        FoundSet::Cub(folder) => cub::open(folder),
-        FoundSet::Dogs(folder) => dogs::open(folder),
-        FoundSet::Folder(folder) => folder::list(folder, labels),
-        other => unreachable!("{other:?} does not consist of files"),
-    }
-}
-
-/// A set that is read as a whole, at its own size.
-pub(crate) fn whole(place: &FoundSet) -> Result<Dataset, DataError> {
-    match place {
-        FoundSet::Svhn(folder, extra) => svhn::open(folder, *extra),
-        FoundSet::Cifar(path, facts) => {
-            cifar::open(path, *facts)?.ok_or_else(|| no_cifar(path, *facts))
-        }
-        other => unreachable!("{other:?} is not read as a whole"),
+    match place.contents(options.labels)? {
+        Contents::Images(data) => data.select(options, true),
+        Contents::Files(listing) => files::open(listing, options, progress),
+        Contents::Pack(path) => pack::open(&path, options),
     }
 }
 
@@ -193,7 +165,7 @@ fn open_shapes(options: &LoadOptions) -> Result<Dataset, DataError> {
 fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase();
     let likeness = |known: &str| strsim::jaro_winkler(&name, known);
-    let best = NAMES.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    let best = dataset_names().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(best) > 0.75).then_some(best)
 }
 

@@ -2,36 +2,52 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::files::archive;
-use crate::sets::{self, SetFacts, cub, dogs, imagenet, svhn};
-use crate::{DataError, cifar, pack};
+use crate::datasets::{DATASETS, DatasetSpec, Read, find_dataset};
+use crate::files::{Listing, archive};
+use crate::{DataError, Dataset, LabelChoice, folder, pack};
 
 /// Where published sets are looked for when nobody says where they are.
 const UNTOLD: &str = "data";
 
 /// A data set on disk, recognised but not read.
 #[derive(Clone, Debug)]
-pub(crate) enum FoundSet {
-    /// CIFAR's folder, its parent, or its archive.
-    Cifar(PathBuf, Option<&'static SetFacts>),
-    /// The folder with SVHN's files, and whether the extra ones are wanted.
-    Svhn(PathBuf, bool),
-    /// The folder with `train` and `val`.
-    ImageNet(PathBuf),
-    /// The folder with `images.txt`.
-    Cub(PathBuf),
-    /// The folder with `Images`.
-    Dogs(PathBuf),
+pub(crate) enum LocatedDataset {
+    /// A published set, its folder or archive, and whether the extra images are wanted.
+    Published(&'static DatasetSpec, PathBuf, bool),
     /// A packed set.
     Pack(PathBuf),
     /// Any folder of pictures, archive of them, or list of files.
     Folder(PathBuf),
 }
 
+/// What a data set consists of.
+pub(crate) enum Contents {
+    /// Files, none of which is read yet.
+    Files(Listing),
+    /// Images, at the set's own size.
+    Images(Dataset),
+    /// A packed set.
+    Pack(PathBuf),
+}
+
+impl LocatedDataset {
+    /// Lists its files or reads its images.
+    pub fn contents(self, labels: LabelChoice) -> Result<Contents, DataError> {
+        Ok(match self {
+            LocatedDataset::Published(set, path, extra) => match set.read {
+                Read::Files(list) => Contents::Files(list(&path)?),
+                Read::Images(open) => Contents::Images(open(&path, extra)?),
+            },
+            LocatedDataset::Pack(path) => Contents::Pack(path),
+            LocatedDataset::Folder(path) => Contents::Files(folder::list(&path, labels)?),
+        })
+    }
+}
+
 /// A published set by name: `svhn`, `svhn+extra`, `dogs:PATH`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named<'a> {
-    pub facts: &'static SetFacts,
+    pub set: &'static DatasetSpec,
     pub extra: bool,
     pub path: Option<&'a Path>,
 }
@@ -43,69 +59,41 @@ impl<'a> Named<'a> {
             Some((name, path)) => (name, Some(Path::new(path))),
             None => (spec, None),
         };
-        let (facts, extra) = match name {
-            "svhn+extra" => (&sets::SVHN, true),
-            name => (sets::facts_of(name)?, false),
+        let (name, extra) = match name.strip_suffix("+extra") {
+            Some(name) => (name, true),
+            None => (name, false),
         };
-        Some(Named { facts, extra, path })
+        let set = find_dataset(name).filter(|set| !extra || set.has_extra())?;
+        Some(Named { set, extra, path })
     }
 
     /// Where it lies: at its path, where its variable says, or under `./data`.
-    pub fn find(&self) -> Result<FoundSet, DataError> {
+    pub fn find(&self) -> Result<LocatedDataset, DataError> {
         match self.path.map(PathBuf::from).or_else(|| self.told()) {
             Some(path) if !path.exists() => Err(DataError::NotFound { path }),
-            Some(path) => self.at(&path)?.ok_or_else(|| self.not_this(path)),
-            None => self.at(Path::new(UNTOLD))?.ok_or_else(|| self.nowhere()),
+            Some(path) => self.at(&path).ok_or_else(|| self.set.not_at(&path)),
+            None => self.at(Path::new(UNTOLD)).ok_or_else(|| self.nowhere()),
         }
     }
 
     /// Where its variable says that it lies.
     fn told(&self) -> Option<PathBuf> {
-        let value = std::env::var_os(self.facts.variable)?;
+        let value = std::env::var_os(self.set.env_var)?;
         (!value.is_empty()).then(|| value.into())
     }
 
     /// The set in or under a folder.
-    fn at(&self, path: &Path) -> Result<Option<FoundSet>, DataError> {
-        Ok(match self.facts.name {
-            "svhn" => svhn::find(path).map(|folder| FoundSet::Svhn(folder, self.extra)),
-            "imagenet" => imagenet::find(path, true).map(FoundSet::ImageNet),
-            "cub200" => cub::find(path).map(FoundSet::Cub),
-            "dogs" => dogs::find(path).map(FoundSet::Dogs),
-            _ => cifar::is_here(path, Some(self.facts))?
-                .then(|| FoundSet::Cifar(path.into(), Some(self.facts))),
-        })
-    }
-
-    fn not_this(&self, path: PathBuf) -> DataError {
-        let needs = match self.facts.name {
-            "svhn" => "train_32x32.mat and test_32x32.mat",
-            "imagenet" => "train with a folder for each synset (n01440764 …), and val",
-            "cub200" => "images.txt, image_class_labels.txt, train_test_split.txt and images",
-            "dogs" => "Images, train_list.mat and test_list.mat",
-            _ => return no_cifar(&path, Some(self.facts)),
-        };
-        DataError::NotThisSet { path, expected: self.facts.title, needs }
+    fn at(&self, path: &Path) -> Option<LocatedDataset> {
+        let place = (self.set.locate)(path, true)?;
+        Some(LocatedDataset::Published(self.set, place, self.extra))
     }
 
     fn nowhere(&self) -> DataError {
-        let (name, variable) = (self.facts.name, self.facts.variable);
+        let (name, variable) = (self.set.name, self.set.env_var);
         let mut looked = vec![format!("{variable} (not set)")];
-        let places = match name {
-            "cub200" => vec!["CUB_200_2011", ""],
-            "cifar10" | "cifar100" => cifar::places(self.facts),
-            name => vec![name, ""],
-        };
-        looked.extend(places.into_iter().map(|place| format!("./data/{place}")));
+        looked.extend(self.set.places.iter().map(|place| format!("./{UNTOLD}/{place}")));
         DataError::SetNotFound { name, variable, looked }
     }
-}
-
-/// Why CIFAR, of which one may be meant, is not at a path.
-pub(crate) fn no_cifar(path: &Path, set: Option<&SetFacts>) -> DataError {
-    let expected = set.map_or("CIFAR-10 or CIFAR-100", |set| set.title);
-    let needs = "its binary or its python files, or one of its .tar.gz archives,";
-    DataError::NotThisSet { path: path.into(), expected, needs }
 }
 
 /// What stands before the path of a list of files.
@@ -148,24 +136,20 @@ pub fn seen_from(folder: &str, spec: &str) -> Option<String> {
 }
 
 /// What lies at a path that exists; none where it is a file that is no set.
-pub(crate) fn recognise(path: &Path) -> Result<Option<FoundSet>, DataError> {
+pub(crate) fn recognise(path: &Path) -> Option<LocatedDataset> {
     if path.is_file() && pack::is_pack(path) {
-        return Ok(Some(FoundSet::Pack(path.into())));
+        return Some(LocatedDataset::Pack(path.into()));
     }
-    if cifar::is_here(path, None)? {
-        return Ok(Some(FoundSet::Cifar(path.into(), None)));
+    let published = |set: &&'static DatasetSpec| {
+        let place = (set.locate)(path, false)?;
+        Some(LocatedDataset::Published(set, place, false))
+    };
+    if let Some(found) = DATASETS.iter().find_map(published) {
+        return Some(found);
     }
-    if !path.is_dir() {
-        let is_list = path.extension().is_some_and(|e| e == "txt");
-        let found = archive::is_archive(path) || is_list;
-        return Ok(found.then(|| FoundSet::Folder(path.into())));
-    }
-    let known = svhn::find(path)
-        .map(|folder| FoundSet::Svhn(folder, false))
-        .or_else(|| cub::find(path).map(FoundSet::Cub))
-        .or_else(|| dogs::find(path).map(FoundSet::Dogs))
-        .or_else(|| imagenet::find(path, false).map(FoundSet::ImageNet));
-    Ok(Some(known.unwrap_or_else(|| FoundSet::Folder(path.into()))))
+    let is_list = || path.extension().is_some_and(|e| e == "txt");
+    let is_images = path.is_dir() || archive::is_archive(path) || is_list();
+    is_images.then(|| LocatedDataset::Folder(path.into()))
 }
 
 #[cfg(test)]

@@ -338,7 +338,7 @@ fn attention() -> Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood_data::facts_of;
+    use anchorhood_data::find_dataset;
 
     fn cell(experiment: &str, row: &str, column: &str) -> Entry {
         let found = find(experiment).unwrap().remove(0);
@@ -354,7 +354,7 @@ mod tests {
                 let same = |o: &&Entry| o.row == entry.row && o.column == entry.column;
                 let first = e.entries.iter().position(|o| same(&o));
                 assert_eq!(first, Some(i), "{}: {}", e.name, entry.row);
-                let known = |s: Subject| facts_of(s.set).is_some() || s.set == crate::SMALL_SET;
+                let known = |s: Subject| find_dataset(s.set).is_some() || s.set == crate::SMALL_SET;
                 assert!(entry.ours.is_none_or(|(s, _)| known(s)), "{}", entry.row);
                 let row = e.entries.iter().filter(|o| o.row == entry.row);
                 let says = |o: &Entry| o.ours.is_some() || o.paper.is_some();

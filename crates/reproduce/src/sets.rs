@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anchorhood_data::{DataError, Dataset, SetFacts, Split, facts_of};
+use anchorhood_data::{DataError, Dataset, DatasetSpec, Split, find_dataset};
 use twox_hash::XxHash3_128;
 
 use crate::{DataRecord, SMALL_SET};
@@ -18,7 +18,7 @@ pub fn spec_of(set: &str, folder: Option<&Path>) -> String {
     if set == SMALL_SET {
         return folder.join(set).display().to_string();
     }
-    let own = facts_of(set).map(|f| folder.join(f.folder));
+    let own = find_dataset(set).map(|set| folder.join(set.folder));
     let place = own.filter(|p| p.is_dir()).unwrap_or_else(|| folder.into());
     format!("{set}:{}", place.display())
 }
@@ -32,24 +32,24 @@ pub fn missing(set: &str, error: &DataError) -> Option<String> {
              sub-folder for each class"
         ));
     }
-    let facts = facts_of(set).filter(|_| error.is_usage())?;
-    Some(format!("{} is not on disk: {}", facts.title, way_out(facts)))
+    let set = find_dataset(set).filter(|_| error.is_usage())?;
+    Some(format!("{} is not on disk: {}", set.title, way_out(set)))
 }
 
-fn way_out(facts: &SetFacts) -> String {
-    let needed: Vec<String> = (facts.archives.iter())
+fn way_out(set: &DatasetSpec) -> String {
+    let needed: Vec<String> = (set.archives.iter())
         .filter(|a| !a.optional)
         .map(|a| format!("{} ({} MB)", a.file, a.megabytes))
         .collect();
     match needed.is_empty() {
         true => format!(
             "its archives need an account at {}; `anchorhood data fetch {}` says what to put where",
-            facts.page, facts.name
+            set.homepage, set.name
         ),
         false => format!(
             "the official {} is needed, `anchorhood data fetch {}` gets it",
             needed.join(" and "),
-            facts.name
+            set.name
         ),
     }
 }

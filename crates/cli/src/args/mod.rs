@@ -18,6 +18,7 @@ pub mod token;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anchorhood::data::dataset_names;
 use anchorhood::models::Architecture;
 use anchorhood::train::{DeviceChoice, FeatureSource, PrecisionChoice, Preset};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -120,9 +121,7 @@ pub struct TrainArgs {
 /// What a new run begins from.
 #[derive(Debug, clap::Args)]
 pub struct StartArgs {
-    /// `shapes`; `cifar10`, `cifar100`, `svhn`, `imagenet`, `cub200` or `dogs`, alone or as
-    /// NAME:PATH; a packed set; a CIFAR .tar.gz; a folder of pictures, a .tar of them, or a .txt
-    /// that lists files [default: shapes].
+    #[arg(help = data_help())]
     pub data: Option<String>,
     /// Learn from the files that this text names: one a line, seen from its folder, and after a tab
     /// the class if there is one.
@@ -292,6 +291,16 @@ const PRESETS: [&str; 3] = ["quick", "strong", "paper"];
 fn preset(name: &str) -> Preset {
     let is = |p: &Preset| p.name() == name;
     Preset::ALL.into_iter().find(is).expect("the parser allows only these")
+}
+
+/// What a run may learn from.
+fn data_help() -> String {
+    let names: Vec<String> = dataset_names().map(|name| format!("`{name}`")).collect();
+    format!(
+        "{}, alone or as NAME:PATH; a packed set; a CIFAR .tar.gz; a folder of pictures, a .tar of \
+         them, or a .txt that lists files [default: shapes]",
+        names.join(", ")
+    )
 }
 
 /// One of some names.

@@ -11,7 +11,7 @@ use super::archive;
 use super::named::{name_of, picture_named};
 use super::scan::Found;
 use crate::DataError;
-use crate::sets::lists::read_text;
+use crate::datasets::lists::read_text;
 
 /// Longer lists are refused.
 const MOST_BYTES: u64 = 1 << 28;

@@ -34,8 +34,8 @@ pub(crate) use read::open;
 #[cfg(test)]
 pub(crate) use read::open_within;
 
+use crate::datasets::DatasetSpec;
 use crate::folder::FolderLabels;
-use crate::sets::SetFacts;
 use crate::{DataError, Labels};
 
 /// Whether a JPEG file can be read at an eighth of its size, however small it is.
@@ -70,8 +70,8 @@ pub(crate) struct Listing {
     pub missing: Vec<String>,
     /// What else was found and decided.
     pub report: FolderReport,
-    /// What is officially true of it, for a published set.
-    pub facts: Option<&'static SetFacts>,
+    /// The published set that it is.
+    pub set: Option<&'static DatasetSpec>,
 }
 
 /// What was found in a folder beside pictures, and what was decided about it.
@@ -93,9 +93,9 @@ pub(crate) struct Part {
 
 impl Listing {
     /// A published set, which lies in a folder and tells its two parts.
-    pub fn published(facts: &'static SetFacts, folder: &Path, train: Part, test: Part) -> Self {
+    pub fn published(set: &'static DatasetSpec, folder: &Path, train: Part, test: Part) -> Self {
         Listing {
-            name: facts.name.into(),
+            name: set.name.into(),
             root: folder.into(),
             train,
             test: Some(test),
@@ -103,13 +103,13 @@ impl Listing {
             unreadable: vec![],
             missing: vec![],
             report: FolderReport::default(),
-            facts: Some(facts),
+            set: Some(set),
         }
     }
 
     /// Side of the pictures unless another is asked for.
     pub fn default_size(&self) -> usize {
-        self.facts.map_or(crate::folder::SIZE, |facts| facts.size)
+        self.set.map_or(crate::folder::SIZE, |set| set.size)
     }
 
     /// Why there is nothing to read.

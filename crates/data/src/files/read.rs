@@ -50,7 +50,7 @@ pub(crate) fn open_within(
     let (train, test) = chosen_parts(listing.train, listing.test, listing.holds_out, options);
     let total = train.files.len() + test.as_ref().map_or(0, |t| t.files.len());
     let asked = options.crops == CropsFrom::Picture || options.largest.is_some();
-    let sides = match asked && listing.facts.is_none() {
+    let sides = match asked && listing.set.is_none() {
         true => sides_of_some(&train, &listing.root),
         false => vec![],
     };
@@ -67,7 +67,7 @@ pub(crate) fn open_within(
         fits: needed as u64 <= most / options.fellows.get().map_or(1, |f| f.count() as u64),
         fellows: options.fellows.get(),
         crops,
-        surveyed: listing.facts.is_none(),
+        surveyed: listing.set.is_none(),
         step: &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, total),
     };
     let mut skipped = listing.unreadable;
@@ -87,7 +87,7 @@ pub(crate) fn open_within(
             why,
         });
     }
-    let known = listing.facts.map(|facts| (facts.mean, facts.std));
+    let known = listing.set.map(|set| (set.mean, set.std));
     let statistics = known.unwrap_or_else(|| sums.mean_and_std());
     let test = test.map(|(t, _)| t).filter(|t| !t.pictures.is_empty());
     let report = listing.report;

@@ -50,7 +50,7 @@ pub(crate) fn list(root: &Path, labels: LabelChoice) -> Result<Listing, DataErro
             labels: Some(decided),
             passed_over: passed_over(&found.others, found.special),
         },
-        facts: None,
+        set: None,
     })
 }
 

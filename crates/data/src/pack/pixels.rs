@@ -13,8 +13,8 @@ use anchorhood_storage::Bytes;
 use rayon::prelude::*;
 
 use super::format::{Index, PIXELS_START};
+use crate::datasets::find_dataset;
 use crate::files::GREY;
-use crate::sets::facts_of;
 
 /// Why a picture is grey.
 pub(super) const DAMAGED: &str = "its packed pixels are damaged";
@@ -42,7 +42,7 @@ pub(crate) struct PackedPixels {
 impl PackedPixels {
     /// The pictures of a file that is known to be long enough for them.
     pub fn new(bytes: Bytes, index: Arc<Index>) -> Self {
-        let published = facts_of(&index.set).is_some();
+        let published = find_dataset(&index.set).is_some();
         let (mut sums, mut entries, mut unread) = (vec![], vec![], vec![]);
         for (part, of) in index.parts.iter().enumerate() {
             for (place, entry) in of.entries.iter().enumerate() {

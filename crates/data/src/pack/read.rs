@@ -9,8 +9,8 @@ use rayon::prelude::*;
 
 use super::PackedPixels;
 use super::format::{HEADER, HEADER_SUM, Index, MAGIC, PIXELS_START, PartIndex, VERSION};
+use crate::datasets::{DatasetSpec, find_dataset};
 use crate::files::choose::Offer;
-use crate::sets::{SetFacts, facts_of};
 use crate::statistics::Sums;
 use crate::store::Store;
 use crate::{DataError, Dataset, Labels, LoadOptions, Pictures, Split};
@@ -45,9 +45,9 @@ impl Pack {
         })
     }
 
-    /// What is officially true of the set.
-    pub fn facts(&self) -> Option<&'static SetFacts> {
-        facts_of(&self.index.set)
+    /// The published set that was packed.
+    pub fn set(&self) -> Option<&'static DatasetSpec> {
+        find_dataset(&self.index.set)
     }
 
     /// All pictures of the pack, those of the first part first, and the grey one.
@@ -77,7 +77,7 @@ impl Pack {
         let (train, sums) = self.split(0, &choice.train, &mut skipped);
         let test_part = usize::from(!choice.held_out);
         let test = choice.test.map(|of| self.split(test_part, &of, &mut skipped).0);
-        let known = self.facts().map(|facts| (facts.mean, facts.std));
+        let known = self.set().map(|set| (set.mean, set.std));
         let statistics = known.unwrap_or_else(|| sums.mean_and_std());
         let test = test.filter(|t| !t.pictures.is_empty());
         Ok(Dataset { skipped, ..Dataset::of(&self.index.name, train, test, statistics) })

@@ -13,11 +13,11 @@ use rayon::prelude::*;
 
 use super::format::{Entry, Index, PIXELS_START, PartIndex, header};
 use super::read::Pack;
+use crate::datasets::find_dataset;
 use crate::files::{Listing, Picture, archive, picture_named};
-use crate::open::{find, listing, whole};
-use crate::recognise::FoundSet;
+use crate::open::find;
+use crate::recognise::Contents;
 use crate::resize::to_square;
-use crate::sets::facts_of;
 use crate::statistics::Sums;
 use crate::{DataError, Dataset, LabelChoice, Labels, PREPROCESSING, Progress, Split, crops};
 
@@ -111,7 +111,7 @@ fn summary(
         // Of a published set squares are what training takes anyway.
         cut: if index.set.is_empty() { entries().filter(is_cut).count() } else { 0 },
         skipped: skipped.collect(),
-        published: facts_of(&index.set).is_some(),
+        published: find_dataset(&index.set).is_some(),
         unchanged,
     })
 }
@@ -131,29 +131,27 @@ enum Pixels {
 
 impl Source {
     fn of(spec: &str, size: Option<usize>) -> Result<Source, DataError> {
-        let place = find(spec)?;
-        let listing = match &place {
-            FoundSet::Cifar(..) | FoundSet::Svhn(..) => {
-                let data = whole(&place)?;
+        let listing = match find(spec)?.contents(LabelChoice::Auto)? {
+            Contents::Files(listing) => listing,
+            Contents::Images(data) => {
                 return Ok(Source {
-                    set: facts_of(&data.name).map_or("", |f| f.name),
+                    set: find_dataset(&data.name).map_or("", |set| set.name),
                     name: data.name.clone(),
                     size: size.unwrap_or(data.train.pictures.height()),
                     pixels: Pixels::Memory(data),
                 });
             }
-            FoundSet::Pack(path) => {
+            Contents::Pack(path) => {
                 let why = format!("{} is packed already", path.display());
                 return Err(DataError::option("data", why));
             }
-            files => listing(files, LabelChoice::Auto)?,
         };
         if listing.train.files.is_empty() {
             return Err(listing.empty());
         }
         Ok(Source {
             name: listing.name.clone(),
-            set: listing.facts.map_or("", |f| f.name),
+            set: listing.set.map_or("", |set| set.name),
             size: size.unwrap_or(listing.default_size()),
             pixels: Pixels::Files(listing),
         })

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood_data::{Archive, facts_of, unpack};
+use anchorhood_data::{Archive, find_dataset, unpack};
 use anchorhood_storage::{FileSystem, Forgetful};
 
 fn archive() -> &'static Archive {
-    let dogs = facts_of("dogs").expect("a published set");
+    let dogs = find_dataset("dogs").expect("a published set");
     &dogs.archives[0]
 }
 

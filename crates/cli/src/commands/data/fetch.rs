@@ -3,7 +3,7 @@
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use anchorhood::data::{Archive, SETS, SetFacts, facts_of, unpack};
+use anchorhood::data::{Archive, DATASETS, DatasetSpec, find_dataset, unpack};
 use anchorhood::storage::{Disk, FileSystem, open_regular};
 use flate2::read::GzDecoder;
 
@@ -15,12 +15,12 @@ use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
 pub fn run(args: &FetchArgs) -> Result<(), Failure> {
-    let set = facts_of(&args.name).filter(|set| set.name == args.name);
+    let set = find_dataset(&args.name).filter(|set| set.name == args.name);
     let set = set.ok_or_else(|| unknown(&args.name))?;
     if set.archives.is_empty() {
         return Err(Failure::usage(by_hand(set, &args.to)));
     }
-    if args.extra && !set.archives.iter().any(|a| a.optional) {
+    if args.extra && !set.has_extra() {
         let name = set.name;
         return Err(usage!("--extra: {name} has no extra pictures"));
     }
@@ -110,20 +110,19 @@ fn expected_sum<'a>(args: &'a FetchArgs, archive: &'a Archive) -> &'a str {
 }
 
 fn unknown(name: &str) -> Failure {
-    let names: Vec<&str> = SETS.iter().map(|set| set.name).collect();
+    let names: Vec<&str> = DATASETS.iter().map(|set| set.name).collect();
     usage!("there is no data set called `{name}` to fetch; give one of {}", names.join(", "))
 }
 
 /// What to do about a set that cannot be fetched.
-fn by_hand(set: &SetFacts, to: &Path) -> String {
-    let folder = to.join(set.folder);
-    let folder = folder.display();
+fn by_hand(set: &DatasetSpec, to: &Path) -> String {
+    let folder = to.join(set.folder).display().to_string();
     format!(
-        "{} cannot be fetched without an account: sign up at {}, download \
-         ILSVRC2012_img_train.tar (unpack it, and each of the 1,000 archives in it into \
-         {folder}/train/SYNSET), ILSVRC2012_img_val.tar (into {folder}/val) and \
-         ILSVRC2012_devkit_t12.tar.gz (into {folder}), then run \
-         `anchorhood data check imagenet:{folder}`",
-        set.title, set.page
+        "{} cannot be fetched without an account: sign up at {}, download {}, then run \
+         `anchorhood data check {}:{folder}`",
+        set.title,
+        set.homepage,
+        set.by_hand.replace("{folder}", &folder),
+        set.name
     )
 }

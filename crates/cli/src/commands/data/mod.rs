@@ -6,6 +6,7 @@ mod pack;
 
 use std::path::PathBuf;
 
+use anchorhood::data::DATASETS;
 use clap::{Parser, Subcommand};
 
 use crate::terminal::failure::Failure;
@@ -30,7 +31,7 @@ pub enum Data {
 #[derive(Debug, Parser)]
 #[command(after_help = help!("data-fetch"))]
 pub struct FetchArgs {
-    /// cifar10, cifar100, svhn, cub200, dogs; imagenet for instructions.
+    #[arg(help = names_help())]
     pub name: String,
     /// The folder of all sets.
     #[arg(long, value_name = "FOLDER", default_value = "data")]
@@ -83,6 +84,15 @@ pub struct PackArgs {
     /// As one JSON object on stdout.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Which sets can be fetched.
+fn names_help() -> String {
+    let names = |by_hand: bool| {
+        let sets = DATASETS.iter().filter(|set| set.archives.is_empty() == by_hand);
+        sets.map(|set| set.name).collect::<Vec<_>>().join(", ")
+    };
+    format!("{}; {} for instructions", names(false), names(true))
 }
 
 pub fn run(args: &DataArgs) -> Result<(), Failure> {

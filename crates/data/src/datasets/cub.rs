@@ -2,19 +2,53 @@
 
 use std::path::{Path, PathBuf};
 
-use super::CUB200;
 use super::lists::{check_there, inside};
+use super::{Archive, DatasetSpec, IMAGENET_MEAN, IMAGENET_STD, Read};
+use crate::check::{CheckReport, check_listed};
 use crate::files::{Listing, Part};
-use crate::{DataError, Labels};
+use crate::{DataError, Labels, Progress};
+
+/// CUB-200-2011: birds. ImageNet's statistics, as is usual for fine-grained sets.
+pub(super) static CUB200: DatasetSpec = DatasetSpec {
+    name: "cub200",
+    title: "CUB-200-2011",
+    env_var: "ANCHORHOOD_CUB200",
+    homepage: "https://www.vision.caltech.edu/datasets/cub_200_2011/",
+    train: 5_994,
+    test: 5_794,
+    classes: 200,
+    mean: IMAGENET_MEAN,
+    std: IMAGENET_STD,
+    size: 224,
+    batch: 128,
+    folder: "",
+    archives: &ARCHIVES,
+    by_hand: "",
+    layout: "images.txt, image_class_labels.txt, train_test_split.txt and images",
+    places: &["CUB_200_2011", ""],
+    locate,
+    read: Read::Files(open),
+    check,
+};
+
+/// The sum stands on CaltechDATA's record.
+static ARCHIVES: [Archive; 1] = [Archive {
+    url: "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",
+    file: "CUB_200_2011.tgz",
+    md5: "97eceeb196236b17998738112f37df78",
+    megabytes: 1151,
+    creates: Some("CUB_200_2011"),
+    optional: false,
+}];
 
 /// Longer than any list of the set.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Where the birds are in the pictures. Nothing here needs it, so that it may be missing.
-pub(crate) const BOXES: &str = "bounding_boxes.txt";
+const BOXES: &str = "bounding_boxes.txt";
 
 /// The folder with the lists: `path` itself or `CUB_200_2011` in it.
-pub(crate) fn find(path: &Path) -> Option<PathBuf> {
+fn locate(path: &Path, _asked: bool) -> Option<PathBuf> {
     let places = [path.to_owned(), path.join("CUB_200_2011")];
     let is_it = |place: &PathBuf| {
         let has = |name: &str| place.join(name).is_file();
@@ -24,14 +58,14 @@ pub(crate) fn find(path: &Path) -> Option<PathBuf> {
 }
 
 /// The set in its folder; every picture must be there.
-pub(crate) fn open(folder: &Path) -> Result<Listing, DataError> {
+fn open(folder: &Path) -> Result<Listing, DataError> {
     let listing = list(folder)?;
     check_there(&listing, |_| folder.join("images.txt"))?;
     Ok(listing)
 }
 
 /// What the lists name.
-pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
+fn list(folder: &Path) -> Result<Listing, DataError> {
     let images = Table::read(folder, "images.txt")?;
     let labels = Table::read(folder, "image_class_labels.txt")?;
     let splits = Table::read(folder, "train_test_split.txt")?;
@@ -66,8 +100,16 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
     Ok(Listing::published(&CUB200, folder, train, test))
 }
 
+fn check(folder: &Path, progress: &Progress) -> Result<CheckReport, DataError> {
+    let mut report = check_listed(&CUB200, folder, list(folder), progress);
+    if let Err(error) = check_boxes(folder) {
+        report.error(&folder.join(BOXES), &error);
+    }
+    Ok(report)
+}
+
 /// Whether the boxes, where there are any, are a line of four numbers for each picture.
-pub(crate) fn check_boxes(folder: &Path) -> Result<(), DataError> {
+fn check_boxes(folder: &Path) -> Result<(), DataError> {
     if !folder.join(BOXES).is_file() {
         return Ok(());
     }

@@ -1,13 +1,14 @@
 //! Where CIFAR's files lie: unpacked in a folder, or inside a `.tar.gz`.
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{BufReader, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anchorhood_storage::{open_regular, read_at_most, take_at_most};
 use flate2::read::GzDecoder;
 
-use super::kind::{FORMS, Form};
+use super::form::{FORMS, Form};
 use crate::DataError;
 
 /// More than any file of CIFAR (CIFAR-100's python file has 155 MB).
@@ -86,21 +87,56 @@ impl Source {
     }
 }
 
-pub(super) fn is_archive(path: &Path) -> bool {
+/// Whether `path` is an archive by its name.
+pub(crate) fn is_archive(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     name.ends_with(".tar.gz") || name.ends_with(".tgz")
 }
 
+/// The form of CIFAR in an archive.
+pub(super) fn form_in(path: &Path) -> Result<Option<&'static Form>, DataError> {
+    let mut found = None;
+    each_file(path, |form, _, _| {
+        found = Some(form);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
 /// Reads the files of the first wanted form in an archive; other members are passed over.
 fn unpack(path: &Path, wanted: &impl Fn(&Form) -> bool) -> Result<Option<Source>, DataError> {
+    let mut found: Option<&'static Form> = None;
+    let mut files = HashMap::new();
+    each_file(path, |form, file, entry| {
+        let goes_with = found.is_none_or(|found| found.folder == form.folder);
+        if wanted(form) && goes_with {
+            found = Some(form);
+            let bytes = take_at_most(&mut *entry, MOST_FILE_BYTES)?;
+            if (bytes.len() as u64) < entry.size() {
+                return Err(std::io::Error::other(format!("it ends inside {file}")));
+            }
+            files.insert(file, bytes);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found.map(|form| Source { form, place: path.into(), unpacked: Some(files) }))
+}
+
+/// Calls `visit` with each file of CIFAR in an archive until it has seen enough.
+fn each_file(
+    path: &Path,
+    mut visit: impl FnMut(
+        &'static Form,
+        String,
+        &mut tar::Entry<Archive>,
+    ) -> std::io::Result<ControlFlow<()>>,
+) -> Result<(), DataError> {
     let bad = |e: std::io::Error| {
         DataError::bad(path, format!("the archive cannot be read: {e}; fetch it again"))
     };
     let file = open_regular(path).map_err(|e| DataError::io(path, e))?;
-    let limited = GzDecoder::new(std::io::BufReader::new(file)).take(MOST_ARCHIVE_BYTES);
+    let limited = GzDecoder::new(BufReader::new(file)).take(MOST_ARCHIVE_BYTES);
     let mut archive = tar::Archive::new(limited);
-    let mut found: Option<&'static Form> = None;
-    let mut files = HashMap::new();
     for entry in archive.entries().map_err(bad)? {
         let mut entry = entry.map_err(bad)?;
         let member = entry.path().map_err(bad)?.into_owned();
@@ -110,18 +146,16 @@ fn unpack(path: &Path, wanted: &impl Fn(&Form) -> bool) -> Result<Option<Source>
         else {
             continue;
         };
-        let form = FORMS.iter().find(|f| f.folder == folder && wanted(f));
-        let Some(form) = form.filter(|f| found.is_none_or(|found| found.folder == f.folder)) else {
+        let form = FORMS.iter().find(|form| form.folder == folder && form.knows(&file));
+        let Some(form) = form.filter(|_| entry.header().entry_type().is_file()) else {
             continue;
         };
-        if entry.header().entry_type().is_file() && form.knows(&file) {
-            found = Some(form);
-            let bytes = take_at_most(&mut entry, MOST_FILE_BYTES).map_err(bad)?;
-            if (bytes.len() as u64) < entry.size() {
-                return Err(bad(std::io::Error::other(format!("it ends inside {file}"))));
-            }
-            files.insert(file, bytes);
+        if visit(form, file, &mut entry).map_err(bad)?.is_break() {
+            break;
         }
     }
-    Ok(found.map(|form| Source { form, place: path.into(), unpacked: Some(files) }))
+    Ok(())
 }
+
+/// The unpacked bytes of an archive.
+type Archive = std::io::Take<GzDecoder<BufReader<std::fs::File>>>;

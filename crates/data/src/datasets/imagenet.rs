@@ -7,12 +7,38 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::IMAGENET;
 use super::lists::read_text;
+use super::{DatasetSpec, IMAGENET_MEAN, IMAGENET_STD, Read};
+use crate::check::check_listed;
 use crate::files::scan::{first_folder, scan};
 use crate::files::{Listing, Part};
 use crate::folder::{classes_of, part};
 use crate::{DataError, Labels, mat};
+
+/// ImageNet, ILSVRC2012. Tested on its validation images, as everybody does.
+pub(super) static IMAGENET: DatasetSpec = DatasetSpec {
+    name: "imagenet",
+    title: "ImageNet (ILSVRC2012)",
+    env_var: "ANCHORHOOD_IMAGENET",
+    homepage: "https://image-net.org/challenges/LSVRC/2012/",
+    train: 1_281_167,
+    test: 50_000,
+    classes: 1000,
+    mean: IMAGENET_MEAN,
+    std: IMAGENET_STD,
+    size: 224,
+    batch: 256,
+    folder: "imagenet",
+    archives: &[],
+    by_hand: "ILSVRC2012_img_train.tar (unpack it, and each of the 1,000 archives in it into \
+              {folder}/train/SYNSET), ILSVRC2012_img_val.tar (into {folder}/val) and \
+              ILSVRC2012_devkit_t12.tar.gz (into {folder})",
+    layout: "train with a folder for each synset (n01440764 …), and val",
+    places: &["imagenet", ""],
+    locate,
+    read: Read::Files(open),
+    check: |folder, progress| Ok(check_listed(&IMAGENET, folder, list(folder), progress)),
+};
 
 const TRUTH: &str = "ILSVRC2012_validation_ground_truth.txt";
 /// Where the development kit may have been unpacked, from the folder with `train` and `val`.
@@ -22,7 +48,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// The folder with `train` and `val`: `path` itself or `imagenet` in it. A set with synsets that is
 /// not all of ImageNet is taken for it only if `asked` for, or if its validation pictures lie flat
 /// under their official names.
-pub(crate) fn find(path: &Path, asked: bool) -> Option<PathBuf> {
+fn locate(path: &Path, asked: bool) -> Option<PathBuf> {
     let places = [path.to_owned(), path.join("imagenet")];
     places.into_iter().find(|place| is_it(place, asked))
 }
@@ -55,7 +81,7 @@ fn number_of(name: &str) -> Option<usize> {
 }
 
 /// The set in its folder; every picture that the ground truth counts must be there.
-pub(crate) fn open(folder: &Path) -> Result<Listing, DataError> {
+fn open(folder: &Path) -> Result<Listing, DataError> {
     let listing = list(folder)?;
     let Some(first) = listing.missing.first() else {
         return Ok(listing);
@@ -66,7 +92,7 @@ pub(crate) fn open(folder: &Path) -> Result<Listing, DataError> {
 }
 
 /// What lies in the folders, and the validation pictures that should lie there too.
-pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
+fn list(folder: &Path) -> Result<Listing, DataError> {
     let (train, val) = (scan(&folder.join("train"))?, scan(&folder.join("val"))?);
     let bad = |path: PathBuf, reason: String| DataError::bad(path, reason);
     let classes = classes_of(&train.candidates, 1).filter(|c| c.iter().all(|c| is_synset(c)));

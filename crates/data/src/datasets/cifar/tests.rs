@@ -130,6 +130,32 @@ fn archives_of_both_forms() {
 }
 
 #[test]
+fn an_archive_of_any_name_is_told_by_its_files() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("renamed.tgz");
+    let found = |asked| [&CIFAR10, &CIFAR100].map(|set| locate(set, &path, asked).is_some());
+    pack(&fixtures().join("cifar-100-python"), &path);
+    assert_eq!((found(false), found(true)), ([false, true], [true, true]));
+    pack(&fixtures().join("cifar-10-batches-py"), &path);
+    assert_eq!(found(false), [true, false]);
+    pack(&fixtures().join("svhn"), &path);
+    assert_eq!(found(false), [false, false]);
+    assert!(open(&CIFAR10, &path).unwrap_err().to_string().contains("this is not CIFAR-10"));
+    fs::write(&path, "no archive").unwrap();
+    assert_eq!(found(false), [true, false], "one of them has to say why");
+    assert!(open(&CIFAR10, &path).unwrap_err().to_string().contains("cannot be read"));
+}
+
+#[test]
+fn places_are_those_of_the_forms() {
+    for set in [&CIFAR10, &CIFAR100] {
+        let forms = FORMS.iter().filter(|form| is_of(set)(form));
+        let places: Vec<&str> = forms.flat_map(|form| [form.folder, form.archive]).collect();
+        assert_eq!(set.places, places);
+    }
+}
+
+#[test]
 fn an_archive_inside_the_folder_is_found() {
     let dir = TempDir::new().unwrap();
     pack(&fixtures().join("cifar-10-batches-py"), &dir.path().join("cifar-10-python.tar.gz"));
@@ -159,7 +185,7 @@ fn wrong_lengths_name_the_file_and_both_lengths() {
     }
     // The official length is asked for outside tests.
     binary10(dir.path());
-    let message = open(dir.path(), None).unwrap_err().to_string();
+    let message = open(&CIFAR10, dir.path()).unwrap_err().to_string();
     assert!(message.contains("30730000") && message.contains("6146"), "{message}");
 }
 
@@ -191,7 +217,7 @@ fn a_picture_folder_is_not_cifar() {
     let dir = TempDir::new().unwrap();
     fs::create_dir_all(dir.path().join("train/a")).unwrap();
     fs::create_dir_all(dir.path().join("test/a")).unwrap();
-    assert!(open(dir.path(), None).unwrap().is_none());
+    assert!([&CIFAR10, &CIFAR100].iter().all(|set| locate(set, dir.path(), true).is_none()));
 }
 
 #[test]
@@ -212,9 +238,7 @@ fn official_cifar10() {
     let Some(place) = anchorhood_testing::variable("ANCHORHOOD_CIFAR10", "a CIFAR-10") else {
         return;
     };
-    let data = open(Path::new(&place), Some(&crate::sets::CIFAR10))
-        .unwrap()
-        .expect("CIFAR-10 is not there");
+    let data = open(&CIFAR10, Path::new(&place)).unwrap();
     let test = data.test.unwrap();
     assert_eq!((data.train.pictures.len(), test.pictures.len()), (50_000, 10_000));
     for (labels, each) in [(data.train.labels.unwrap(), 5000), (test.labels.unwrap(), 1000)] {

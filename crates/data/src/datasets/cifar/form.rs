@@ -1,7 +1,7 @@
-//! The official facts: which files CIFAR-10 and CIFAR-100 consist of, in their binary and python
-//! forms.
+//! Which files CIFAR-10 and CIFAR-100 consist of, in their binary and python forms.
 
-use crate::sets::{CIFAR10, CIFAR100, SetFacts};
+use super::{CIFAR10, CIFAR100};
+use crate::datasets::DatasetSpec;
 use crate::statistics::Sums;
 
 /// Sums of red, green and blue over all pixels of CIFAR-10 to train and to test on. They do not
@@ -11,7 +11,7 @@ const CIFAR10_SUMS: [[u64; 3]; 2] =
 
 /// How a form stores its records.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Coding {
+pub(super) enum Coding {
     /// So many label bytes, the last of which counts, then three planes of 1,024 bytes.
     Binary {
         /// Label bytes of a record.
@@ -27,9 +27,9 @@ pub(crate) enum Coding {
 }
 
 /// One of the four ways the two data sets are published.
-pub(crate) struct Form {
-    /// What is true of the set however it is written.
-    pub facts: &'static SetFacts,
+pub(super) struct Form {
+    /// The set, however it is written.
+    pub set: &'static DatasetSpec,
     pub folder: &'static str,
     pub archive: &'static str,
     pub coding: Coding,
@@ -44,17 +44,17 @@ pub(crate) struct Form {
 impl Form {
     /// Records in each file to train on, and in that to test on.
     pub fn records(&self) -> [usize; 2] {
-        [self.facts.train / self.train.len(), self.facts.test]
+        [self.set.train / self.train.len(), self.set.test]
     }
 
     /// Whether pictures that add up to this can be the published ones: where no sums are known to
     /// the last digit, by the published mean.
     pub fn can_be(&self, train: Sums, test: Sums) -> bool {
-        if self.facts.name == CIFAR10.name {
+        if self.set.name == CIFAR10.name {
             return [train.sum, test.sum] == CIFAR10_SUMS;
         }
         let near = |(a, b): (&f32, f32)| (a - b).abs() < 1e-3;
-        self.facts.mean.iter().zip(train.mean_and_std().0).all(near)
+        self.set.mean.iter().zip(train.mean_and_std().0).all(near)
     }
 
     /// Whether `file` is one of this form's.
@@ -63,9 +63,9 @@ impl Form {
     }
 }
 
-pub(crate) static FORMS: [Form; 4] = [
+pub(super) static FORMS: [Form; 4] = [
     Form {
-        facts: &CIFAR10,
+        set: &CIFAR10,
         folder: "cifar-10-batches-bin",
         archive: "cifar-10-binary.tar.gz",
         coding: Coding::Binary { label_bytes: 1 },
@@ -81,7 +81,7 @@ pub(crate) static FORMS: [Form; 4] = [
         marks: &["data_batch_1.bin"],
     },
     Form {
-        facts: &CIFAR10,
+        set: &CIFAR10,
         folder: "cifar-10-batches-py",
         archive: "cifar-10-python.tar.gz",
         coding: Coding::Python { labels: "labels", names: "label_names" },
@@ -91,7 +91,7 @@ pub(crate) static FORMS: [Form; 4] = [
         marks: &["data_batch_1"],
     },
     Form {
-        facts: &CIFAR100,
+        set: &CIFAR100,
         folder: "cifar-100-binary",
         archive: "cifar-100-binary.tar.gz",
         coding: Coding::Binary { label_bytes: 2 },
@@ -101,7 +101,7 @@ pub(crate) static FORMS: [Form; 4] = [
         marks: &["train.bin", "test.bin"],
     },
     Form {
-        facts: &CIFAR100,
+        set: &CIFAR100,
         folder: "cifar-100-python",
         archive: "cifar-100-python.tar.gz",
         coding: Coding::Python { labels: "fine_labels", names: "fine_label_names" },

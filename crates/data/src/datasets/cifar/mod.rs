@@ -4,37 +4,139 @@
 //! Whichever it is read from, the pictures, their order and their labels are the same. A file of
 //! another length than the official one is refused: half a data set must not pass for the whole.
 
+mod check;
 mod dictionary;
-mod kind;
+mod form;
 mod source;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
 use dictionary::Dictionary;
-use kind::{Coding, FORMS, Form};
-use source::Source;
+use form::{Coding, FORMS, Form};
+pub(crate) use source::is_archive;
+use source::{Source, form_in};
 
-use crate::sets::SetFacts;
-use crate::statistics::Sums;
+use super::{Archive, DatasetSpec, Read};
 use crate::{DataError, Dataset, Labels, Pictures, Split};
+
+/// CIFAR-10.
+pub(super) static CIFAR10: DatasetSpec = DatasetSpec {
+    name: "cifar10",
+    title: "CIFAR-10",
+    env_var: "ANCHORHOOD_CIFAR10",
+    homepage: HOMEPAGE,
+    train: 50_000,
+    test: 10_000,
+    classes: 10,
+    mean: [0.4914, 0.4822, 0.4465],
+    std: [0.2023, 0.1994, 0.2010],
+    size: SIDE,
+    batch: 128,
+    folder: "",
+    archives: &CIFAR10_BINARY,
+    by_hand: "",
+    layout: LAYOUT,
+    places: &[
+        "cifar-10-batches-bin",
+        "cifar-10-binary.tar.gz",
+        "cifar-10-batches-py",
+        "cifar-10-python.tar.gz",
+    ],
+    locate: |path, asked| locate(&CIFAR10, path, asked),
+    read: Read::Images(|path, _| open(&CIFAR10, path)),
+    check: |path, _| check::check(&CIFAR10, path),
+};
+
+/// CIFAR-100, with its own statistics.
+pub(super) static CIFAR100: DatasetSpec = DatasetSpec {
+    name: "cifar100",
+    title: "CIFAR-100",
+    env_var: "ANCHORHOOD_CIFAR100",
+    homepage: HOMEPAGE,
+    train: 50_000,
+    test: 10_000,
+    classes: 100,
+    mean: [0.5071, 0.4865, 0.4409],
+    std: [0.2673, 0.2564, 0.2762],
+    size: SIDE,
+    batch: 128,
+    folder: "",
+    archives: &CIFAR100_BINARY,
+    by_hand: "",
+    layout: LAYOUT,
+    places: &[
+        "cifar-100-binary",
+        "cifar-100-binary.tar.gz",
+        "cifar-100-python",
+        "cifar-100-python.tar.gz",
+    ],
+    locate: |path, asked| locate(&CIFAR100, path, asked),
+    read: Read::Images(|path, _| open(&CIFAR100, path)),
+    check: |path, _| check::check(&CIFAR100, path),
+};
+
+const HOMEPAGE: &str = "https://www.cs.toronto.edu/~kriz/cifar.html";
+const LAYOUT: &str = "its binary or its python files, or one of its .tar.gz archives,";
+
+/// The binary form: small, and read without a pickle. The sums stand on the authors' page.
+static CIFAR10_BINARY: [Archive; 1] = [Archive {
+    url: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+    file: "cifar-10-binary.tar.gz",
+    md5: "c32a1d4ab5d03f1284b67883e8d87530",
+    megabytes: 162,
+    creates: Some("cifar-10-batches-bin"),
+    optional: false,
+}];
+
+static CIFAR100_BINARY: [Archive; 1] = [Archive {
+    url: "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+    file: "cifar-100-binary.tar.gz",
+    md5: "03b5dce01913d631647c71ecec9e9cb8",
+    megabytes: 161,
+    creates: Some("cifar-100-binary"),
+    optional: false,
+}];
 
 /// Side of a CIFAR picture.
 const SIDE: usize = 32;
 const PLANE: usize = SIDE * SIDE;
 const PIXELS: usize = PLANE * 3;
 
-/// CIFAR at `path`, if it is there: a folder with its files, with its official sub-folder or
-/// archive, or an archive.
-pub(crate) fn open(path: &Path, set: Option<&SetFacts>) -> Result<Option<Dataset>, DataError> {
-    let Some(source) = Source::find(path, is_of(set))? else {
-        return Ok(None);
+/// `path`, if the set is there: a folder with its files, with its official sub-folder or archive,
+/// or an archive.
+fn locate(set: &DatasetSpec, path: &Path, asked: bool) -> Option<PathBuf> {
+    let is_here = match path.is_file() {
+        true => is_archive(path) && (asked || is_in(set, path)),
+        false => {
+            let mut forms = FORMS.iter().filter(|form| is_of(set)(form));
+            Source::find_folder(path, is_of(set)).is_some()
+                || forms.any(|form| path.join(form.archive).is_file())
+        }
     };
+    is_here.then(|| path.into())
+}
+
+/// Whether an archive holds the set. One that cannot be read is given to CIFAR-10, and says why
+/// when it is opened.
+fn is_in(set: &DatasetSpec, archive: &Path) -> bool {
+    match form_in(archive) {
+        Ok(form) => form.is_some_and(is_of(set)),
+        Err(_) => set.name == CIFAR10.name,
+    }
+}
+
+fn is_of(set: &DatasetSpec) -> impl Fn(&Form) -> bool {
+    move |form| set.name == form.set.name
+}
+
+fn open(set: &DatasetSpec, path: &Path) -> Result<Dataset, DataError> {
+    let source = Source::find(path, is_of(set))?.ok_or_else(|| set.not_at(path))?;
     let records = source.form.records();
-    load(source, records).map(Some)
+    load(source, records)
 }
 
 /// A copy of CIFAR with two pictures a file, as tests have them.
@@ -43,81 +145,19 @@ pub(crate) fn open_small(path: &Path) -> Result<Option<Dataset>, DataError> {
     source.map(|source| load(source, [2, 2])).transpose()
 }
 
-/// Whether CIFAR, or the one that is meant, is at `path`.
-pub(crate) fn is_here(path: &Path, set: Option<&SetFacts>) -> Result<bool, DataError> {
-    Ok(match path.is_file() {
-        // Its name is enough: what is inside is read when it is opened.
-        true => is_archive(path),
-        false => Source::find_folder(path, is_of(set)).is_some() || archive_in(path, set).is_some(),
-    })
-}
-
-fn is_of(set: Option<&SetFacts>) -> impl Fn(&Form) -> bool {
-    move |form| set.is_none_or(|set| set.name == form.facts.name)
-}
-
-fn archive_in(path: &Path, set: Option<&SetFacts>) -> Option<&'static Form> {
-    let forms = FORMS.iter().filter(|form| is_of(set)(form));
-    forms.into_iter().find(|f| path.join(f.archive).is_file())
-}
-
-/// The official folders and archives of a set; none where it is not CIFAR.
-pub(crate) fn places(set: &SetFacts) -> Vec<&'static str> {
-    let forms = FORMS.iter().filter(|form| is_of(Some(set))(form));
-    forms.flat_map(|form| [form.folder, form.archive]).collect()
-}
-
-/// What CIFAR at `path` is: which set, how many pictures its whole files hold to train and to test
-/// on, and what is wrong with the others.
-pub(crate) fn examine(path: &Path, set: Option<&SetFacts>) -> Result<Option<Examined>, DataError> {
-    let Some(mut source) = Source::find(path, is_of(set))? else {
-        return Ok(None);
-    };
-    let (form, classes) = (source.form, class_names(&mut source));
-    let [train_records, test_records] = form.records();
-    let mut examined =
-        Examined { facts: form.facts, train: 0, test: 0, problems: Vec::new(), published: false };
-    let mut sums = [Sums::default(); 2];
-    let train = form.train.iter().map(|file| (file, train_records));
-    for (file, records) in train.chain([(&form.test, test_records)]) {
-        match split(&mut source, &[file], records, &classes) {
-            Ok(part) => {
-                let (count, sum) = match file == &form.test {
-                    true => (&mut examined.test, &mut sums[1]),
-                    false => (&mut examined.train, &mut sums[0]),
-                };
-                *count += part.pictures.len();
-                *sum = *sum + Sums::of(part.pictures.raw());
-            }
-            Err(error) => examined.problems.push((source.path(file), error)),
-        }
-    }
-    examined.published = form.can_be(sums[0], sums[1]);
-    Ok(Some(examined))
-}
-
-/// What was found out about a copy of CIFAR.
-pub(crate) struct Examined {
-    pub facts: &'static SetFacts,
-    pub train: usize,
-    pub test: usize,
-    pub problems: Vec<(std::path::PathBuf, DataError)>,
-    /// Whether its pixels add up to those of the published pictures.
-    pub published: bool,
-}
-
-/// Whether `path` is an archive by its name.
-pub(crate) fn is_archive(path: &Path) -> bool {
-    source::is_archive(path)
+/// Why an archive is refused that holds neither set.
+pub(crate) fn no_cifar(path: &Path) -> DataError {
+    let expected = "CIFAR-10 or CIFAR-100";
+    DataError::NotThisSet { path: path.into(), expected, layout: LAYOUT }
 }
 
 /// With so many records in each file to train on, and so many in that to test on.
 fn load(mut source: Source, records: [usize; 2]) -> Result<Dataset, DataError> {
-    let (form, facts) = (source.form, source.form.facts);
+    let (form, set) = (source.form, source.form.set);
     let classes = class_names(&mut source);
     let train = split(&mut source, form.train, records[0], &classes)?;
     let test = split(&mut source, &[form.test], records[1], &classes)?;
-    Ok(Dataset::of(facts.name, train, Some(test), (facts.mean, facts.std)))
+    Ok(Dataset::of(set.name, train, Some(test), (set.mean, set.std)))
 }
 
 fn split(
@@ -193,7 +233,7 @@ fn python(
 }
 
 fn checked(source: &Source, file: &str, record: usize, label: u64) -> Result<u32, DataError> {
-    let classes = source.form.facts.classes;
+    let classes = source.form.set.classes;
     match label < classes as u64 {
         true => Ok(label as u32),
         false => Err(DataError::bad(
@@ -240,8 +280,8 @@ fn class_names(source: &mut Source) -> Vec<String> {
             Dictionary::parse(&bytes).and_then(|p| p.strings(names)).unwrap_or_default()
         }
     };
-    match names.len() == form.facts.classes {
+    match names.len() == form.set.classes {
         true => names,
-        false => (0..form.facts.classes).map(|c| c.to_string()).collect(),
+        false => (0..form.set.classes).map(|c| c.to_string()).collect(),
     }
 }

@@ -8,29 +8,82 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::SVHN;
+use super::{Archive, DatasetSpec, Read};
+use crate::check::CheckReport;
 use crate::mat::{self, Value};
-use crate::{DataError, Dataset, Labels, Pictures, Split};
+use crate::{DataError, Dataset, Labels, Pictures, Progress, Split};
+
+/// Street View House Numbers, cropped digits. Its statistics are those of the training images, as
+/// commonly used.
+pub(super) static SVHN: DatasetSpec = DatasetSpec {
+    name: "svhn",
+    title: "SVHN (cropped digits)",
+    env_var: "ANCHORHOOD_SVHN",
+    homepage: "http://ufldl.stanford.edu/housenumbers/",
+    train: 73_257,
+    test: 26_032,
+    classes: 10,
+    mean: [0.4377, 0.4438, 0.4728],
+    std: [0.1980, 0.2010, 0.1970],
+    size: 32,
+    batch: 128,
+    folder: "svhn",
+    archives: &ARCHIVES,
+    by_hand: "",
+    layout: "train_32x32.mat and test_32x32.mat",
+    places: &["svhn", ""],
+    locate,
+    read: Read::Images(open),
+    check: |folder, progress| Ok(check(folder, progress)),
+};
+
+/// The sums are torchvision's; the authors publish none.
+static ARCHIVES: [Archive; 3] = [
+    Archive {
+        url: "http://ufldl.stanford.edu/housenumbers/train_32x32.mat",
+        file: TRAIN,
+        md5: "e26dedcc434d2e4c54c9b2d4a06d8373",
+        megabytes: 182,
+        creates: None,
+        optional: false,
+    },
+    Archive {
+        url: "http://ufldl.stanford.edu/housenumbers/test_32x32.mat",
+        file: TEST,
+        md5: "eb5a983be6a315427106f1b164d9cef3",
+        megabytes: 64,
+        creates: None,
+        optional: false,
+    },
+    Archive {
+        url: "http://ufldl.stanford.edu/housenumbers/extra_32x32.mat",
+        file: EXTRA,
+        md5: "a93ce644f1a588dc4d68dda5feec44a7",
+        megabytes: 1329,
+        creates: None,
+        optional: true,
+    },
+];
 
 const SIDE: usize = 32;
 const PIXELS: usize = SIDE * SIDE * 3;
 /// More than `extra_32x32.mat` unpacks to (531,131 pictures).
 const MOST_BYTES: u64 = 2 << 30;
 
-pub(crate) const TRAIN: &str = "train_32x32.mat";
-pub(crate) const TEST: &str = "test_32x32.mat";
-pub(crate) const EXTRA: &str = "extra_32x32.mat";
-/// How many pictures it has.
-pub(crate) const EXTRA_PICTURES: usize = 531_131;
+const TRAIN: &str = "train_32x32.mat";
+const TEST: &str = "test_32x32.mat";
+const EXTRA: &str = "extra_32x32.mat";
+/// How many images it has.
+const EXTRA_IMAGES: usize = 531_131;
 
 /// The folder with SVHN's files: `path` itself or `svhn` in it.
-pub(crate) fn find(path: &Path) -> Option<PathBuf> {
+fn locate(path: &Path, _asked: bool) -> Option<PathBuf> {
     let places = [path.to_owned(), path.join("svhn"), path.join("SVHN")];
     places.into_iter().find(|place| place.join(TRAIN).is_file())
 }
 
 /// Loads the set from its folder; `extra` adds those pictures to the training pictures.
-pub(crate) fn open(folder: &Path, extra: bool) -> Result<Dataset, DataError> {
+fn open(folder: &Path, extra: bool) -> Result<Dataset, DataError> {
     for file in [TRAIN, TEST, EXTRA] {
         if !folder.join(file).is_file() && (extra || file != EXTRA) {
             return Err(DataError::missing(folder, file));
@@ -51,6 +104,32 @@ pub(crate) fn open(folder: &Path, extra: bool) -> Result<Dataset, DataError> {
     let (pixels, values) = test?;
     let test = Some(split(pixels, values)?);
     Ok(Dataset::of(SVHN.name, train, test, (SVHN.mean, SVHN.std)))
+}
+
+fn check(folder: &Path, progress: &Progress) -> CheckReport {
+    let mut report = CheckReport::new(SVHN.title, folder);
+    let files =
+        [("train", TRAIN, SVHN.train), ("test", TEST, SVHN.test), ("extra", EXTRA, EXTRA_IMAGES)];
+    for (done, (name, file, expected)) in files.into_iter().enumerate() {
+        let path = folder.join(file);
+        if !path.is_file() {
+            if file != EXTRA {
+                report.count(name, 0, Some(expected));
+                report.problem(path.display().to_string(), "is missing");
+            }
+            continue;
+        }
+        let found = match read(&path) {
+            Ok((_, digits)) => digits.len(),
+            Err(error) => {
+                report.error(&path, &error);
+                0
+            }
+        };
+        report.count(name, found, Some(expected));
+        progress(done + 1, files.len());
+    }
+    report
 }
 
 fn split(pixels: Vec<u8>, values: Vec<u32>) -> Result<Split, DataError> {

@@ -3,18 +3,62 @@
 
 use std::path::{Path, PathBuf};
 
-use super::DOGS;
 use super::lists::{check_there, inside};
+use super::{Archive, DatasetSpec, IMAGENET_MEAN, IMAGENET_STD, Read};
+use crate::check::check_listed;
 use crate::files::{Listing, Part};
 use crate::mat::{self, Value};
 use crate::{DataError, Labels};
+
+/// Stanford Dogs. ImageNet's statistics: its images are ImageNet's.
+pub(super) static DOGS: DatasetSpec = DatasetSpec {
+    name: "dogs",
+    title: "Stanford Dogs",
+    env_var: "ANCHORHOOD_DOGS",
+    homepage: "http://vision.stanford.edu/aditya86/ImageNetDogs/",
+    train: 12_000,
+    test: 8_580,
+    classes: 120,
+    mean: IMAGENET_MEAN,
+    std: IMAGENET_STD,
+    size: 224,
+    batch: 128,
+    folder: "dogs",
+    archives: &ARCHIVES,
+    by_hand: "",
+    layout: "Images, train_list.mat and test_list.mat",
+    places: &["dogs", ""],
+    locate,
+    read: Read::Files(open),
+    check: |folder, progress| Ok(check_listed(&DOGS, folder, list(folder), progress)),
+};
+
+/// The authors publish no sums; these are the ones several public loaders agree on.
+static ARCHIVES: [Archive; 2] = [
+    Archive {
+        url: "http://vision.stanford.edu/aditya86/ImageNetDogs/images.tar",
+        file: "images.tar",
+        md5: "1bb1f2a596ae7057f99d7d75860002ef",
+        megabytes: 757,
+        creates: Some("Images"),
+        optional: false,
+    },
+    Archive {
+        url: "http://vision.stanford.edu/aditya86/ImageNetDogs/lists.tar",
+        file: "lists.tar",
+        md5: "edbb9f16854ec66506b5f09b583e0656",
+        megabytes: 1,
+        creates: Some("train_list.mat"),
+        optional: false,
+    },
+];
 
 /// More than any variable of the lists.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The folder with `Images`: `path` itself, or `dogs` or `stanford_dogs` in it. The lists lie there
 /// or in `lists`.
-pub(crate) fn find(path: &Path) -> Option<PathBuf> {
+fn locate(path: &Path, _asked: bool) -> Option<PathBuf> {
     let places = ["", "dogs", "stanford_dogs"].map(|name| path.join(name));
     let is_it =
         |place: &PathBuf| place.join("Images").is_dir() && list_of(place, "train").is_file();
@@ -22,7 +66,7 @@ pub(crate) fn find(path: &Path) -> Option<PathBuf> {
 }
 
 /// The set in its folder; every picture must be there.
-pub(crate) fn open(folder: &Path) -> Result<Listing, DataError> {
+fn open(folder: &Path) -> Result<Listing, DataError> {
     let listing = list(folder)?;
     check_there(&listing, |split| list_of(folder, split))?;
     Ok(listing)
@@ -36,7 +80,7 @@ fn list_of(folder: &Path, split: &str) -> PathBuf {
 }
 
 /// What the lists name.
-pub(crate) fn list(folder: &Path) -> Result<Listing, DataError> {
+fn list(folder: &Path) -> Result<Listing, DataError> {
     let (train, test) = (read(folder, "train")?, read(folder, "test")?);
     let classes = classes(folder, &train, &test)?;
     let part = |rows: Vec<Row>| {
