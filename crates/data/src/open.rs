@@ -1,4 +1,4 @@
-//! From what the user typed to a data set: `shapes`, `cifar10`, `dogs:PATH`, or the path of a
+//! From what the user typed to a data set: `shapes`, `cifar10`, `NAME:PATH`, or the path of a
 //! folder, archive or pack.
 
 use std::path::Path;

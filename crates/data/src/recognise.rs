@@ -44,7 +44,7 @@ impl LocatedDataset {
     }
 }
 
-/// A published set by name: `svhn`, `svhn+extra`, `dogs:PATH`.
+/// A published set by name: `svhn`, `svhn+extra`, `svhn:PATH`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named<'a> {
     pub set: &'static DatasetSpec,

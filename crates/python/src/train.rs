@@ -85,7 +85,7 @@ fn split((pictures, labels): OwnSplit) -> PyResult<Split> {
 
 /// A setting as it is declared: its name in config.toml, its flag, the flag's other names, what may
 /// be its value, its help.
-type Declared = (&'static str, Option<&'static str>, Vec<String>, String, &'static str);
+type Declared = (&'static str, Option<&'static str>, Vec<String>, String, String);
 
 /// Every setting of a run.
 #[pyfunction]
@@ -109,7 +109,7 @@ fn declared(setting: &'static Setting) -> Declared {
     };
     let others = setting.flag.into_iter().flat_map(others).collect();
     let flag = setting.flag.map(|flag| flag.long);
-    (setting.name, flag, others, kind, setting.help)
+    (setting.name, flag, others, kind, setting.help())
 }
 
 /// The settings of a run by their names, as they could be typed.

@@ -1,7 +1,7 @@
 //! An experiment as data: which runs, how judged, and what the paper has in their place.
 
 use anchorhood_models::Architecture;
-use anchorhood_train::{CurriculumChoice, MethodChoice};
+use anchorhood_train::{CurriculumChoice, MethodSpec};
 
 use crate::ReproduceError;
 
@@ -98,7 +98,7 @@ pub enum System {
     /// On labels.
     Supervised,
     /// A rival of the paper's, by its own recipe.
-    Rival(MethodChoice),
+    Rival(&'static MethodSpec),
 }
 
 /// What the first neighbourhoods are discovered in (Table 5).

@@ -2,7 +2,7 @@
 
 use anchorhood_models::Architecture::{self, AlexNet, ResNet18, ResNet101};
 use anchorhood_train::CurriculumChoice::{Linear, OneOff};
-use anchorhood_train::MethodChoice;
+use anchorhood_train::{MethodSpec, methods};
 
 use crate::paper::{self, DASH};
 use crate::small_set::{self, small_set};
@@ -43,15 +43,15 @@ pub fn find(name: &str) -> Result<Vec<Experiment>, ReproduceError> {
 }
 
 /// The paper's rivals that there are here, by the names of their rows.
-const RIVALS: &[(&str, MethodChoice)] = &[
-    ("BiGAN", MethodChoice::BiGan),
-    ("Colour", MethodChoice::Colour),
-    ("Context", MethodChoice::Context),
-    ("Counting", MethodChoice::Counting),
-    ("DeepCluster", MethodChoice::DeepCluster),
-    ("Jigsaw", MethodChoice::Jigsaw),
-    ("NAT", MethodChoice::Nat),
-    ("Split-Brain", MethodChoice::SplitBrain),
+const RIVALS: &[(&str, &MethodSpec)] = &[
+    ("BiGAN", &methods::BIGAN),
+    ("Colour", &methods::COLOUR),
+    ("Context", &methods::CONTEXT),
+    ("Counting", &methods::COUNTING),
+    ("DeepCluster", &methods::DEEPCLUSTER),
+    ("Jigsaw", &methods::JIGSAW),
+    ("NAT", &methods::NAT),
+    ("Split-Brain", &methods::SPLIT_BRAIN),
 ];
 
 /// The method that a row of the paper's is about, where we have it.
@@ -112,7 +112,7 @@ fn table_1() -> Experiment {
         }
         for (row, method) in RIVALS {
             if rows.iter().all(|(printed, _)| printed != row) {
-                let ours = subject("cifar10", AlexNet, System::Rival(*method), AS_LONG);
+                let ours = subject("cifar10", AlexNet, System::Rival(method), AS_LONG);
                 let row = format!("{group}: {row}");
                 entries.push(entry(row, SMALL[0].0, Some((ours, protocol)), DASH));
             }
@@ -389,7 +389,7 @@ mod tests {
         }
         assert_eq!(cell("table2", "Supervised", "FC").paper, None);
         let (ours, _) = cell("table1", "kNN / FC: DeepCluster", "SVHN").ours.unwrap();
-        assert_eq!(ours.method, System::Rival(MethodChoice::DeepCluster));
+        assert_eq!(ours.method, System::Rival(&methods::DEEPCLUSTER));
         assert_eq!(ours.epochs, AS_LONG);
         let nat = cell("table1", "linear / conv5: NAT", "CIFAR-10");
         assert!(nat.ours.is_some() && nat.paper.is_none());

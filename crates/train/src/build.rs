@@ -3,9 +3,7 @@
 //! it runs.
 
 use crate::methods::{
-    Anchorhood, AnchorhoodSettings, And, BiGan, Byol, COLOUR, CONTEXT, Counting, DeepCluster,
-    JIGSAW, Jigsaw, MemorySettings, Method, Nat, NnClr, SPLIT_BRAIN, Setup, SiameseSettings,
-    SimClr, SimSiam, SplitBrain, Supervised, instance,
+    Embeds, MemorySettings, Method, MethodKind, MethodSpec, SUPERVISED, Setup, SiameseSettings,
 };
 use anchorhood_data::{Dataset, Labels};
 use anchorhood_engine::{Device, Error, Graph, NodeId, Op};
@@ -13,9 +11,7 @@ use anchorhood_engine::{Device, Error, Graph, NodeId, Op};
 use crate::room::check_room_of;
 use crate::together::check_shares;
 use crate::training_set::check_pictures;
-use crate::{
-    FeatureSource, MethodChoice, MethodConfig, MethodKind, RunConfig, TrainError, TrainingSet,
-};
+use crate::{FeatureSource, MethodConfig, RunConfig, TrainError, TrainingSet};
 
 /// The configured method at the beginning of a run; says what cannot be trained.
 pub fn build_method(
@@ -23,9 +19,7 @@ pub fn build_method(
     config: &RunConfig,
     data: &Dataset,
 ) -> Result<Box<dyn Method>, TrainError> {
-    let labels = data.train.labels.as_ref();
-    let labels = labels.filter(|_| config.method.name == MethodChoice::Supervised);
-    build(device, config, &TrainingSet::of(data), labels)
+    build(device, config, &TrainingSet::of(data), data.train.labels.as_ref())
 }
 
 /// The same; labels are for supervision alone.
@@ -39,68 +33,16 @@ pub(crate) fn build(
     check_shares(device, config, set)?;
     let graph = embedding_graph(config, set.pictures.height())?;
     check_room_of(device, config, set, &graph)?;
-    let (setup, m) = (config.setup(device, &graph, set), &config.method);
-    let projector = m.projector();
-    Ok(match m.name {
-        MethodChoice::And => Box::new(And::new(setup, config.memory())?),
-        MethodChoice::Instance => Box::new(instance(setup, config.memory())?),
-        MethodChoice::Anchorhood => Box::new(Anchorhood::new(setup, config.anchorhood())?),
-        MethodChoice::SimClr => Box::new(SimClr::new(setup, m.siamese())?),
-        MethodChoice::SimSiam => Box::new(SimSiam::new(setup, m.siamese())?),
-        MethodChoice::Byol => Box::new(Byol::new(setup, m.siamese())?),
-        MethodChoice::NnClr => Box::new(NnClr::new(setup, m.siamese())?),
-        MethodChoice::DeepCluster => Box::new(DeepCluster::new(setup, m.clusters)?),
-        MethodChoice::SplitBrain => Box::new(SplitBrain::new(setup, SPLIT_BRAIN)?),
-        MethodChoice::Nat => Box::new(Nat::new(setup)?),
-        MethodChoice::Counting => Box::new(Counting::new(setup)?),
-        MethodChoice::Colour => Box::new(SplitBrain::new(setup, COLOUR)?),
-        MethodChoice::Jigsaw => Box::new(Jigsaw::new(setup, JIGSAW, projector.width)?),
-        MethodChoice::Context => Box::new(Jigsaw::new(setup, CONTEXT, projector.width)?),
-        MethodChoice::BiGan => Box::new(BiGan::new(setup, projector.features, projector.width)?),
-        MethodChoice::Supervised => {
-            let none = || TrainError::NoLabels { data: set.name.clone() };
-            let labels = labels.ok_or_else(none)?;
-            let labels: Vec<u32> = (0..set.pictures.len()).map(|i| labels.get(i)).collect();
-            Box::new(Supervised::new(setup, &labels)?)
+    let labels: Vec<u32> = match (config.method.name.kind, labels) {
+        (MethodKind::Supervised, Some(labels)) => {
+            (0..set.pictures.len()).map(|i| labels.get(i)).collect()
         }
-    })
-}
-
-/// Bytes of the configured method's networks, and of what it has of each picture; known before
-/// anything is built.
-pub(crate) fn memory_bytes(config: &RunConfig, setup: &Setup) -> Result<(usize, usize), Error> {
-    let m = &config.method;
-    let encoder = || setup.options(setup.batch).memory_bytes(setup.graph);
-    // A row of the memory, and the number and the likeness of each neighbour.
-    let remembered = |dim: usize| 4 * dim + 8 * config.discovery.neighbours;
-    // All features, and the same whitened, or the points they are to go to.
-    let all_features = 8 * config.network.features;
-    Ok(match m.name {
-        MethodChoice::And | MethodChoice::Instance => {
-            (encoder()?, remembered(config.network.features))
+        (MethodKind::Supervised, None) => {
+            return Err(TrainError::NoLabels { data: set.name.clone() });
         }
-        MethodChoice::Anchorhood => {
-            (config.anchorhood().memory_bytes(setup)?, remembered(m.projector_features))
-        }
-        MethodChoice::SimClr => (SimClr::memory_bytes(setup, &m.siamese())?, 0),
-        MethodChoice::SimSiam => (SimSiam::memory_bytes(setup, &m.siamese())?, 0),
-        MethodChoice::Byol => (Byol::memory_bytes(setup, &m.siamese())?, 0),
-        MethodChoice::NnClr => {
-            (NnClr::memory_bytes(setup, &m.siamese())?, 4 * m.projector_features)
-        }
-        MethodChoice::DeepCluster => (DeepCluster::memory_bytes(setup, m.clusters)?, all_features),
-        MethodChoice::Nat => (encoder()?, all_features),
-        MethodChoice::Counting => (Counting::memory_bytes(setup)?, 0),
-        MethodChoice::SplitBrain => (SplitBrain::memory_bytes(setup, SPLIT_BRAIN)?, 0),
-        MethodChoice::Colour => (SplitBrain::memory_bytes(setup, COLOUR)?, 0),
-        MethodChoice::Jigsaw => (Jigsaw::memory_bytes(setup, JIGSAW, m.projector_width)?, 0),
-        MethodChoice::Context => (Jigsaw::memory_bytes(setup, CONTEXT, m.projector_width)?, 0),
-        MethodChoice::BiGan => {
-            let (latents, hidden) = (m.projector_features, m.projector_width);
-            (BiGan::memory_bytes(setup, latents, hidden)?, 0)
-        }
-        MethodChoice::Supervised => (encoder()?, 4),
-    })
+        _ => vec![],
+    };
+    Ok((config.method.name.build)(config.setup(device, &graph, set), config, &labels)?)
 }
 
 /// The graph of the network that learns to embed pictures of so many pixels a side: up to the layer
@@ -111,16 +53,13 @@ pub fn embedding_graph(config: &RunConfig, size: usize) -> Result<Graph, TrainEr
     Ok(graph.up_to(judged))
 }
 
-/// The layer whose output a method's features are: the whole network's; a classifier's values,
-/// which may be as large as they like; or, under heads, what the last layer would have been given.
-fn judged_layer(method: MethodChoice, graph: &Graph) -> Result<NodeId, TrainError> {
+/// The layer whose output a method's features are.
+fn judged_layer(method: &MethodSpec, graph: &Graph) -> Result<NodeId, TrainError> {
     let fc = graph.find("fc")?;
-    Ok(match method.kind() {
-        // Noise lies on a sphere, as remembered features do.
-        MethodKind::Targets if method == MethodChoice::Nat => graph.output_node(),
-        MethodKind::Memory => graph.output_node(),
-        MethodKind::Targets | MethodKind::Supervised => fc,
-        MethodKind::Views | MethodKind::Guessing => graph.node(fc).inputs[0],
+    Ok(match method.embeds {
+        Embeds::Output => graph.output_node(),
+        Embeds::Fc => fc,
+        Embeds::BeforeFc => graph.node(fc).inputs[0],
     })
 }
 
@@ -137,7 +76,7 @@ pub fn judged_graph(whole: &Graph, layer: &str) -> Result<Graph, Error> {
 }
 
 impl MethodConfig {
-    fn siamese(&self) -> SiameseSettings {
+    pub(crate) fn siamese(&self) -> SiameseSettings {
         SiameseSettings {
             passes: self.passes(),
             views_differ: self.views_differ,
@@ -176,19 +115,7 @@ impl RunConfig {
         }
     }
 
-    fn anchorhood(&self) -> AnchorhoodSettings {
-        let m = &self.method;
-        AnchorhoodSettings {
-            siamese: m.siamese(),
-            predictor: m.predictor,
-            memory: self.memory(),
-            memory_weight: m.memory_weight as f32,
-            momentum_rows: m.momentum_rows,
-            whiten: m.whiten,
-        }
-    }
-
-    fn memory(&self) -> MemorySettings {
+    pub(crate) fn memory(&self) -> MemorySettings {
         let d = &self.discovery;
         MemorySettings {
             temperature: d.temperature as f32,
@@ -208,7 +135,7 @@ impl RunConfig {
     /// features that are computed when they are judged, there being no memory.
     pub fn supervised(&self, classes: usize) -> RunConfig {
         let mut config = self.clone();
-        config.method.name = MethodChoice::Supervised;
+        config.method.name = &SUPERVISED;
         config.network.features = classes;
         config.evaluation.features = FeatureSource::Recomputed;
         config

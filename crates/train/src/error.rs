@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anchorhood_data::DataError;
 
-use crate::config::{ConfigError, Difference, MethodChoice};
+use crate::config::{ConfigError, Difference};
+use crate::methods::MethodSpec;
 use crate::{CheckpointError, Position};
 
 /// An error of training.
@@ -45,7 +46,7 @@ pub enum TrainError {
     UnevenBatch { batch: usize, ranks: usize },
     /// A method for one process.
     #[error("{method} trains as one process, and there are {ranks}: {why}")]
-    NotTogether { method: MethodChoice, ranks: usize, why: &'static str },
+    NotTogether { method: &'static MethodSpec, ranks: usize, why: &'static str },
     /// Processes that were not given the same; `rank` is the first that has something else than
     /// rank 0.
     #[error(

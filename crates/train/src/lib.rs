@@ -56,10 +56,9 @@ pub use checkpoint::{
 pub use config::{
     AugmentationConfig, ColoursChoice, ConfigError, CropsChoice, CurriculumChoice, DataConfig,
     DeviceChoice, Difference, DiscoverChoice, DiscoveryConfig, EvaluationConfig, FeatureSource,
-    Flag, GpuSet, Kind, LabelsChoice, LossRows, MachineConfig, MethodChoice, MethodConfig,
-    MethodKind, NetworkConfig, OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig,
-    SETTINGS, ScheduleChoice, Setting, StemChoice, TrainingConfig, ValidateOn,
-    ViewStatisticsChoice,
+    Flag, GpuSet, Kind, LabelsChoice, LossRows, MachineConfig, MethodConfig, NetworkConfig,
+    OptimiserChoice, PrecisionChoice, Preset, Range, RunConfig, SETTINGS, ScheduleChoice, Setting,
+    StemChoice, TrainingConfig, ValidateOn, ViewStatisticsChoice,
 };
 pub use encoder::{Encoder, EncoderSource, IMAGENET, Normalisation};
 pub use error::TrainError;
@@ -72,6 +71,7 @@ pub use judge::{Judgement, judge};
 pub use judge_layers::{
     LayerFigures, LayerOptions, LayerProgress, LayerProtocol, judge_layers, labelled_for,
 };
+pub use methods::MethodSpec;
 pub use minutes::{Costs, Measured, TimeBudget, found_by_first, measure};
 pub use position::{Position, Standing};
 pub use pretrained::Pretrained;

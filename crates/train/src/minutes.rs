@@ -379,7 +379,7 @@ fn seconds(clock: Instant) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MethodChoice, Preset};
+    use crate::{Preset, methods};
 
     fn measured() -> Measured {
         Measured {
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn as_many_epochs_as_fit_and_not_one_more() {
         // 2 + 1 rounds, evaluated every 2 epochs.
-        let config = Preset::Quick.config_for("folder", MethodChoice::And);
+        let config = Preset::Quick.config_for("folder", &methods::AND);
         let fitted = fitted(&config, 300.0).unwrap();
         let took = |epochs| measured().costs.of(&fitted.with_epochs(epochs));
         let epochs = fitted.training.epochs;
@@ -419,7 +419,7 @@ mod tests {
     /// and there may be fewer.
     #[test]
     fn short_runs_have_fewer_rounds_rather_than_fewer_epochs() {
-        let config = Preset::Strong.config_for("folder", MethodChoice::Anchorhood);
+        let config = Preset::Strong.config_for("folder", &methods::ANCHORHOOD);
         assert!(config.training.one_schedule);
         let own = config.training.rounds;
         let epochs = |c: &RunConfig| (c.training.rounds + 1) * c.training.epochs;
@@ -444,7 +444,7 @@ mod tests {
         // schedule each.
         assert_eq!(fitted(&config, 1e5).unwrap().training.rounds, own);
         assert_eq!(config.rounds_to_fit(true), own..=own);
-        let and = Preset::Quick.config_for("folder", MethodChoice::And);
+        let and = Preset::Quick.config_for("folder", &methods::AND);
         assert_eq!(and.rounds_to_fit(false), 2..=2);
     }
 
@@ -452,7 +452,7 @@ mod tests {
     /// an epoch in each of half the rounds.
     #[test]
     fn long_runs_are_shortened_and_short_ones_kept() {
-        let config = Preset::Quick.config_for("folder", MethodChoice::Anchorhood);
+        let config = Preset::Quick.config_for("folder", &methods::ANCHORHOOD);
         let config = config.with_rounds(4, 3); // 3 epochs and an evaluation in each of five rounds
         let whole = measured().costs.of(&config);
         assert_eq!(whole, 5.0 * 7.0 + 4.0 * 5.0);
@@ -473,14 +473,14 @@ mod tests {
     fn saving_takes_its_share() {
         let mut slow = measured();
         slow.costs.checkpoint = 1.0; // once in sixty seconds
-        let config = Preset::Quick.config_for("folder", MethodChoice::And);
+        let config = Preset::Quick.config_for("folder", &methods::AND);
         let (slow, quick) = (slow.costs.of(&config), measured().costs.of(&config));
         assert_eq!(slow, (quick + 6.0) * (1.0 + 1.0 / 60.0));
     }
 
     #[test]
     fn what_does_not_fit_says_what_would() {
-        let config = Preset::Quick.config_for("folder", MethodChoice::And);
+        let config = Preset::Quick.config_for("folder", &methods::AND);
         let refused = fitted(&config, 10.0).unwrap_err();
         let TrainError::TooLittleTime { needed, .. } = refused else {
             panic!("{refused}");
@@ -492,7 +492,7 @@ mod tests {
 
     #[test]
     fn no_more_epochs_than_a_run_can_have() {
-        let config = Preset::Quick.config_for("folder", MethodChoice::And);
+        let config = Preset::Quick.config_for("folder", &methods::AND);
         fitted(&config, 1e12).unwrap().check().unwrap();
     }
 }

@@ -152,10 +152,10 @@ pub(crate) fn set_groups(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{IMAGENET, MethodChoice, Preset, embedding_graph, judged_graph};
+    use crate::{IMAGENET, Preset, embedding_graph, judged_graph, methods};
 
     fn model(width: usize) -> Pretrained {
-        let mut config = Preset::Quick.config_for("photos", MethodChoice::SimClr);
+        let mut config = Preset::Quick.config_for("photos", &methods::SIMCLR);
         config.network.width = width;
         let graph = embedding_graph(&config, 32).unwrap();
         let layer = graph.node(graph.output_node()).name.clone();
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_the_model_decides_is_kept_and_nothing_else_is_asked_for() {
-        let scratch = Preset::Quick.config_for("photos", MethodChoice::Byol);
+        let scratch = Preset::Quick.config_for("photos", &methods::BYOL);
         let config = model(8).begin(scratch.clone());
         assert_eq!((config.network.width, config.data.size), (8, Some(32)));
         assert_eq!(config.data.embed_size, Some(40));

@@ -6,7 +6,6 @@ use crate::methods::Setup;
 use anchorhood_data::{Dataset, HostMemory, host_memory};
 use anchorhood_engine::{Device, Error, Fits, Graph, NetworkOptions};
 
-use crate::build::memory_bytes;
 use crate::{RunConfig, TrainError, TrainingSet, embedding_graph};
 
 /// Refuses a network that the host has no memory for, beside so many other bytes for the pictures'
@@ -54,8 +53,9 @@ pub(crate) fn check_room_of(
         return Ok(());
     }
     let setup = config.setup(device, graph, set);
-    let of_batch = |batch| Ok(memory_bytes(config, &Setup { batch, ..setup })?.0);
-    let (_, of_each) = memory_bytes(config, &setup)?;
+    let memory_bytes = config.method.name.memory_bytes;
+    let of_batch = |batch| Ok(memory_bytes(&Setup { batch, ..setup }, config)?.0);
+    let (_, of_each) = memory_bytes(&setup, config)?;
     let own = device.communicator().part(setup.pictures).len();
     let rows = own.saturating_mul(of_each);
     Ok(within(host_memory(), setup.batch, rows, &of_batch)?)
@@ -98,11 +98,11 @@ fn within(
 
 #[cfg(test)]
 mod tests {
-    use crate::methods::StateTensor;
+    use crate::methods::{ANCHORHOOD, METHODS, NNCLR, StateTensor};
     use anchorhood_models::Architecture;
 
     use super::*;
-    use crate::{MethodChoice, Preset, build_method};
+    use crate::{Preset, build_method};
 
     fn refused(config: &RunConfig, free: u64, rows: usize) -> Option<(usize, Option<Fits>)> {
         let graph = embedding_graph(config, 32).unwrap();
@@ -136,8 +136,8 @@ mod tests {
     fn what_is_estimated_is_what_a_method_takes() {
         let device = Device::cpu(1);
         let mut narrow = vec![];
-        for name in MethodChoice::NAMES {
-            let mut config = Preset::Paper.config_for("shapes", name.parse().unwrap());
+        for method in METHODS {
+            let mut config = Preset::Paper.config_for("shapes", method);
             config.network.width = 8;
             config.network.architecture = Architecture::ResNet10;
             config.training.batch = 16;
@@ -148,7 +148,7 @@ mod tests {
             narrow.push(config);
         }
         let mut momentum = narrow[1].clone();
-        assert_eq!(momentum.method.name, MethodChoice::Anchorhood);
+        assert_eq!(momentum.method.name, &ANCHORHOOD);
         momentum.method.momentum_rows = true;
         momentum.method.predictor = true;
         narrow.push(momentum);
@@ -158,7 +158,7 @@ mod tests {
             let set = TrainingSet::of(&data);
             let graph = embedding_graph(&config, 32).unwrap();
             let setup = config.setup(&device, &graph, &set);
-            let (networks, of_each) = memory_bytes(&config, &setup).unwrap();
+            let (networks, of_each) = (config.method.name.memory_bytes)(&setup, &config).unwrap();
             let mut method = build_method(&device, &config, &data).unwrap();
             let (mut built, mut held) = (0, 0);
             for (_, network) in method.networks() {
@@ -173,10 +173,8 @@ mod tests {
             let case = format!("{} {}", config.method.name, config.method.momentum_rows);
             assert!(networks <= held, "{case}: {networks} of {held}");
             // What tiles and parts of pictures are cut into is no network.
-            let cut = match config.method.name {
-                MethodChoice::Jigsaw => 9,
-                MethodChoice::Context => 2,
-                MethodChoice::Counting => 5,
+            let cut = match config.method.name.name {
+                "jigsaw" | "context" | "counting" => config.method.views_of_a_picture(),
                 _ => 0,
             };
             let cut = 4 * cut * setup.batch * set.pictures.picture_len();
@@ -187,7 +185,7 @@ mod tests {
             let rows = state.tensors.iter().filter(of_pictures);
             let rows: usize = rows.map(|t| t.shape[1..].iter().product::<usize>()).sum();
             assert!(4 * rows <= of_each, "{case}: {rows} of {of_each}");
-            if config.method.name == MethodChoice::NnClr {
+            if config.method.name == &NNCLR {
                 assert_eq!(4 * rows, of_each);
             }
         }

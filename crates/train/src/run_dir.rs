@@ -213,7 +213,7 @@ impl RunDir {
             value,
             position,
             rate: self.config.training.rate_at(position),
-            temperature: (method.remembers() || method.discovers())
+            temperature: (method.remembers() || method.discovers)
                 .then_some(self.config.discovery.temperature),
             checkpoint: self.disk.exists(&last).then_some(last),
         }

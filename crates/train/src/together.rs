@@ -35,10 +35,7 @@ pub(crate) fn check_shares(
         return Err(TrainError::UnevenBatch { batch, ranks });
     }
     let method = config.method.name;
-    match method.alone_because() {
-        None => Ok(()),
-        Some(why) => Err(TrainError::NotTogether { method, ranks, why }),
-    }
+    method.multi_process.map_err(|why| TrainError::NotTogether { method, ranks, why })
 }
 
 /// The processes that open a data set together, for [`LoadOptions`](anchorhood_data::LoadOptions).

@@ -42,7 +42,7 @@ pub(crate) fn check_pictures(config: &RunConfig, set: &TrainingSet) -> Result<()
     if n < 2 {
         return Err(TrainError::TooFewPictures { data: set.name.clone(), pictures: n });
     }
-    if config.method.name.discovers() {
+    if config.method.name.discovers {
         check_neighbours(k, n)?;
     }
     let (height, width) = (set.pictures.height(), set.pictures.width());

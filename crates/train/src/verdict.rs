@@ -70,7 +70,7 @@ impl Chosen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MethodChoice, Preset};
+    use crate::{Preset, methods};
 
     #[test]
     fn a_verdict_is_asked_for_as_often_as_it_costs_little() {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_run_stops_late_and_where_its_learning_rate_is_low() {
-        let mut training = Preset::Quick.config_for("cifar10", MethodChoice::And).training;
+        let mut training = Preset::Quick.config_for("cifar10", &methods::AND).training;
         (training.rounds, training.epochs) = (2, 4);
         let stops = |training: &TrainingConfig| {
             let mut at = Position::default();

@@ -20,8 +20,9 @@ use std::str::FromStr;
 
 use anchorhood::data::dataset_names;
 use anchorhood::models::Architecture;
+use anchorhood::train::methods::{METHODS, MethodSpec, find_method};
 use anchorhood::train::{DeviceChoice, FeatureSource, PrecisionChoice, Preset};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 
 use setting::SettingArgs;
@@ -309,6 +310,12 @@ pub fn one_of<T: FromStr + Clone + Send + Sync + 'static>(
 ) -> impl TypedValueParser<Value = T> + use<T> {
     let names = PossibleValuesParser::new(names.iter().copied());
     names.map(|name| name.parse().ok().expect("the parser allows only these"))
+}
+
+/// A method by its name.
+pub fn method_names() -> impl TypedValueParser<Value = &'static MethodSpec> {
+    let names = METHODS.iter().map(|m| PossibleValue::new(m.name).help(m.summary));
+    PossibleValuesParser::new(names).map(|name| find_method(&name).expect("it is one of them"))
 }
 
 /// What numbers a GPU computes with.

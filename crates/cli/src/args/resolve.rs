@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anchorhood::search::{KnownModel, fetched_model, models_folder};
 use anchorhood::storage::read_text_at_most;
 use anchorhood::train::{
-    DeviceChoice, MethodChoice, NetworkConfig, Preset, Pretrained, RunConfig, RunDir, TrainError,
+    DeviceChoice, MethodSpec, NetworkConfig, Preset, Pretrained, RunConfig, RunDir, TrainError,
     embedding_path, model_path,
 };
 
@@ -122,7 +122,10 @@ fn configuration(
 }
 
 /// The configuration asked for, by a method that neither file nor flags may change.
-pub fn configuration_by(args: &StartArgs, method: MethodChoice) -> Result<RunConfig, Failure> {
+pub fn configuration_by(
+    args: &StartArgs,
+    method: &'static MethodSpec,
+) -> Result<RunConfig, Failure> {
     let mut config = begun_with(args, None, method, None)?;
     if let Some(from) = &config.training.from {
         return Err(usage!(
@@ -148,7 +151,7 @@ pub fn configuration_by(args: &StartArgs, method: MethodChoice) -> Result<RunCon
 fn begun_with(
     args: &StartArgs,
     resumed: Option<&RunConfig>,
-    method: MethodChoice,
+    method: &'static MethodSpec,
     model: Option<&Pretrained>,
 ) -> Result<RunConfig, Failure> {
     let mut config = match (resumed, args.preset, &args.config) {
@@ -211,7 +214,7 @@ fn set(args: &StartArgs, resumed: Option<&RunConfig>) -> String {
 }
 
 /// How it learns where neither file nor flag says it.
-fn usual_method(args: &StartArgs, resumed: Option<&RunConfig>) -> MethodChoice {
+fn usual_method(args: &StartArgs, resumed: Option<&RunConfig>) -> &'static MethodSpec {
     preset(args).method(&set(args, resumed))
 }
 
@@ -222,7 +225,10 @@ fn read(file: &Path) -> Result<String, Failure> {
 
 /// A classifier has a value for each class, and under heads features are the network's own; what
 /// has no memory is judged by features that are recomputed.
-fn refuse_what_the_method_decides(args: &StartArgs, method: MethodChoice) -> Result<(), Failure> {
+fn refuse_what_the_method_decides(
+    args: &StartArgs,
+    method: &'static MethodSpec,
+) -> Result<(), Failure> {
     let own = match method.has_heads() {
         true => "it has as many features as the network has below its last layer",
         false => "it has as many values as there are classes",
@@ -337,6 +343,7 @@ fn latest_run(runs: &Path) -> Result<PathBuf, Failure> {
 mod tests {
     use super::*;
     use crate::args::train;
+    use anchorhood::train::methods;
 
     fn resolved(line: &str) -> Result<RunConfig, Failure> {
         configuration(&train(line).start, None, None)
@@ -423,7 +430,7 @@ mod tests {
     #[test]
     fn a_supervised_run_is_resumed_as_the_data_made_it() {
         let asked = resolved("train --method supervised --epochs 3").unwrap();
-        assert_eq!(asked.method.name, MethodChoice::Supervised);
+        assert_eq!(asked.method.name, &methods::SUPERVISED);
         let run = asked.supervised(10);
         for line in ["train --resume", "train --resume --preset quick --method supervised"] {
             assert_eq!(resumed(line, &run), run, "{line}");
@@ -433,7 +440,7 @@ mod tests {
     #[test]
     fn a_method_begins_with_its_own_recipe_and_flags_change_it() {
         let byol = resolved("train --method byol --preset paper --rounds 2").unwrap();
-        let mut expected = Preset::Paper.config_for("shapes", MethodChoice::Byol);
+        let mut expected = Preset::Paper.config_for("shapes", &methods::BYOL);
         expected.training.rounds = 2;
         assert_eq!(byol, expected);
         let instance = resolved("train --method instance").unwrap();
@@ -447,14 +454,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mine.toml");
         let line = format!("train --config {}", file.display());
-        let mut run = Preset::Paper.config_for("shapes", MethodChoice::NnClr);
+        let mut run = Preset::Paper.config_for("shapes", &methods::NNCLR);
         run.set("training.schedule", "steps").unwrap();
         run.set("method.temperature", "0.5").unwrap();
         std::fs::write(&file, run.to_toml()).unwrap();
         assert_eq!(resolved(&line).unwrap(), run);
         std::fs::write(&file, "[method]\nname = \"simsiam\"\nviews = 3\n").unwrap();
         let part = resolved(&line).unwrap();
-        let mut expected = Preset::Quick.config_for("shapes", MethodChoice::SimSiam);
+        let mut expected = Preset::Quick.config_for("shapes", &methods::SIMSIAM);
         expected.method.views = 3;
         assert_eq!(part, expected);
     }

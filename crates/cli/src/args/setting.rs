@@ -2,8 +2,10 @@
 //! be typed.
 
 use anchorhood::train::{ConfigError, Flag, Kind, RunConfig, SETTINGS, Setting};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
+
+use super::method_names;
 
 /// In which order `--help` has them.
 const HEADINGS: [&str; 8] =
@@ -71,11 +73,11 @@ fn flags() -> impl Iterator<Item = (&'static Setting, Flag)> {
 
 fn arg(setting: &'static Setting, flag: Flag) -> Arg {
     let capitals = || flag.long.to_uppercase().replace('-', "_");
-    let help = setting.help;
+    let help = setting.help();
     let arg = Arg::new(setting.name)
         .long(flag.long)
         .value_name(flag.value.map_or_else(capitals, String::from))
-        .help(help.strip_suffix('.').unwrap_or(help))
+        .help(help.strip_suffix('.').unwrap_or(&help).to_owned())
         .help_heading(setting.heading);
     let arg = match flag.short {
         Some(short) => arg.short(short),
@@ -88,6 +90,9 @@ fn arg(setting: &'static Setting, flag: Flag) -> Arg {
     let text = move |text: &str| setting.understands(text).map(|()| text.to_string());
     match setting.kind {
         Kind::Bool => arg.value_parser(PossibleValuesParser::new(["true", "false"])),
+        Kind::Choice(_) if setting.name == "method.name" => {
+            arg.value_parser(method_names().map(|method| method.name.to_owned()))
+        }
         Kind::Choice(names) => arg.value_parser(PossibleValuesParser::new(names)),
         Kind::List => arg.value_parser(text).value_delimiter(',').action(ArgAction::Append),
         Kind::Whole | Kind::Real | Kind::Text | Kind::Pair => arg.value_parser(text),

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use anchorhood::reproduce::{Allowance, Comparison, Standings, Told};
-use anchorhood::train::{FeatureSource, MethodChoice, RunConfig, check_run_name, run_name_from};
+use anchorhood::train::{FeatureSource, MethodSpec, RunConfig, check_run_name, run_name_from};
 use clap::Parser;
 
 use crate::args::resolve::configuration_by;
-use crate::args::{StartArgs, device, minutes, one_of};
+use crate::args::{StartArgs, device, method_names, minutes};
 use crate::commands::refit;
 use crate::commands::reproduce::{failure, show};
 use crate::commands::train::{SAVING, Viewer};
@@ -24,8 +24,8 @@ const EVALUATIONS: usize = 20;
 pub struct CompareArgs {
     /// Which methods, with commas between them.
     #[arg(long, value_name = "A,B,C", required = true, value_delimiter = ',',
-          conflicts_with = "method.name", value_parser = one_of::<MethodChoice>(MethodChoice::NAMES))]
-    pub methods: Vec<MethodChoice>,
+          conflicts_with = "method.name", value_parser = method_names())]
+    pub methods: Vec<&'static MethodSpec>,
     /// Train each for so long: its speed is measured first, and its epochs follow from it.
     #[arg(long, value_name = "M", value_parser = minutes, conflicts_with = "training.epochs",
           required_unless_present = "view_epochs")]
@@ -124,8 +124,8 @@ fn configs(args: &CompareArgs) -> Result<Vec<RunConfig>, Failure> {
              leave it out"
         ));
     }
-    let by = |method: &MethodChoice| {
-        let mut config = configuration_by(&args.start, *method)?;
+    let by = |method: &&'static MethodSpec| {
+        let mut config = configuration_by(&args.start, method)?;
         config.evaluation.features = FeatureSource::Recomputed;
         Ok(config)
     };

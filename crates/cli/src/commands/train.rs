@@ -523,7 +523,7 @@ mod tests {
     use super::*;
     use crate::args::train;
     use anchorhood::data::{Pictures, Split};
-    use anchorhood::train::MethodChoice;
+    use anchorhood::train::methods;
 
     #[test]
     fn epochs_are_decided_once() {
@@ -564,21 +564,21 @@ mod tests {
             };
             enough_epochs(&config, &data)
         };
-        let by_and = |n, side| of(MethodChoice::And, n, side);
+        let by_and = |n, side| of(&methods::AND, n, side);
         assert_eq!(by_and(20, 32), 100);
         assert_eq!(by_and(3600, 32), 30);
         assert_eq!(by_and(900, 64), 30);
         assert_eq!(by_and(20_000, 32), 10);
         // Five rounds, and two views of each picture in a step.
-        let by_views = |n, side| of(MethodChoice::Anchorhood, n, side);
+        let by_views = |n, side| of(&methods::ANCHORHOOD, n, side);
         assert_eq!(by_views(20, 32), 100);
         assert_eq!(by_views(4400, 32), 7);
         assert_eq!(by_views(1100, 64), 7);
         assert_eq!(by_views(20_000, 32), 3);
         // Nine tiles of each picture in a step, a whole and its quarters, and a picture alone.
-        assert_eq!(of(MethodChoice::Jigsaw, 4400, 32), 8);
-        assert_eq!(of(MethodChoice::Counting, 4400, 32), 15);
-        assert_eq!(of(MethodChoice::Nat, 4400, 32), 75);
-        assert_eq!(of(MethodChoice::Jigsaw, 20_000, 32), 3);
+        assert_eq!(of(&methods::JIGSAW, 4400, 32), 8);
+        assert_eq!(of(&methods::COUNTING, 4400, 32), 15);
+        assert_eq!(of(&methods::NAT, 4400, 32), 75);
+        assert_eq!(of(&methods::JIGSAW, 20_000, 32), 3);
     }
 }

@@ -3,7 +3,7 @@
 //! and no last layer.
 
 use anchorhood::report::read_metrics;
-use anchorhood::train::{Checkpoint, Event, FeatureSource, MethodChoice, Subject};
+use anchorhood::train::{Checkpoint, Event, FeatureSource, Subject, methods};
 use image::imageops;
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ fn supervision_learns_the_classes() {
         --width 2 --batch 16 --epochs 1 --threads 1";
     sandbox.run(line).succeeded();
     let config = sandbox.config("a");
-    assert_eq!(config.method.name, MethodChoice::Supervised);
+    assert_eq!(config.method.name, &methods::SUPERVISED);
     assert_eq!((config.network.features, config.training.rounds), (10, 0));
     assert_eq!(config.evaluation.features, FeatureSource::Recomputed);
 }

@@ -1,7 +1,7 @@
 //! Sets whose pictures are files: which files make up a split, which of them are taken, and how
 //! they are read.
 //!
-//! Whoever knows a form on disk (a folder, ImageNet, CUB, Dogs) writes a [`Listing`]; the rest is
+//! Whoever knows a form on disk (a folder, a published set) writes a [`Listing`]; the rest is
 //! the same for all.
 
 pub(crate) mod archive;

@@ -1,7 +1,7 @@
 //! Settings.
 
 use anchorhood_engine::Precision;
-use anchorhood_train::config::MethodChoice;
+use anchorhood_train::methods;
 use anchorhood_train::{Kind, Preset, RunConfig, SETTINGS};
 
 /// What can be used is written and read back the same, as a file and setting by setting.
@@ -66,10 +66,10 @@ fn used(config: &RunConfig) {
 
 /// Every method in every preset, with every choice that a setting has.
 fn recipes() -> Vec<RunConfig> {
-    let methods = MethodChoice::NAMES.iter().zip(0..).flat_map(|(name, i)| {
-        let method = name.parse().expect("a name of a method");
-        Preset::ALL.map(|preset| (preset.config_for("shapes", method), i))
-    });
+    let methods = methods::METHODS
+        .iter()
+        .zip(0..)
+        .flat_map(|(method, i)| Preset::ALL.map(|preset| (preset.config_for("shapes", method), i)));
     let with_choices = |(mut config, i): (RunConfig, usize)| {
         let chosen = SETTINGS.iter().filter(|s| s.name != "method.name");
         for setting in chosen {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::{Dataset, Pictures};
 use anchorhood_engine::Device;
-use anchorhood_train::{MethodChoice, Preset, RunDir, TrainingConfig, train};
+use anchorhood_train::{MethodSpec, Preset, RunDir, TrainingConfig, methods, train};
 
 use crate::{RunRecord, Summary, report_html};
 
@@ -25,7 +25,11 @@ fn stripes() -> Dataset {
 }
 
 /// Trains on stripes and gives the run's verdict, if it begins so.
-fn verdict_begins(method: MethodChoice, settings: fn(&mut TrainingConfig), begin: &str) -> String {
+fn verdict_begins(
+    method: &'static MethodSpec,
+    settings: fn(&mut TrainingConfig),
+    begin: &str,
+) -> String {
     let data = stripes();
     let mut config = Preset::Quick.config_for("stripes", method);
     config.network.width = 4;
@@ -51,12 +55,12 @@ fn what_has_collapsed_is_not_better_than_raw_pixels() {
         (training.batch, training.epochs, training.weight_decay) = (16, 6, 10.0);
     };
     let worse = "Not better than raw pixels: train longer, or start from a trained model";
-    verdict_begins(MethodChoice::Instance, collapse, worse);
+    verdict_begins(&methods::INSTANCE, collapse, worse);
 }
 
 #[test]
 fn what_has_learnt_is_better_than_raw_pixels_without_a_label() {
     let learn = |training: &mut TrainingConfig| (training.batch, training.epochs) = (32, 20);
-    let better = verdict_begins(MethodChoice::SimClr, learn, "Better than raw pixels by ");
+    let better = verdict_begins(&methods::SIMCLR, learn, "Better than raw pixels by ");
     assert!(better.contains("without labels"), "{better}");
 }

@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 use anchorhood_data::encode_png;
 use anchorhood_engine::Device;
 use anchorhood_reproduce::{Allowance, Comparison, ReproduceError, Standings};
-use anchorhood_train::{FeatureSource, MethodChoice, Preset, RunConfig, RunDir};
+use anchorhood_train::{FeatureSource, MethodSpec, Preset, RunConfig, RunDir, methods};
 
 use crate::{stopping, to_its_end};
 
-fn config(method: MethodChoice) -> RunConfig {
+fn config(method: &'static MethodSpec) -> RunConfig {
     let mut config = Preset::Quick.config_for("shapes", method);
     for (name, value) in [
         ("data.shapes_train", "64"),
@@ -30,9 +30,7 @@ fn carry_out(folder: &Path, stop_after: Option<usize>) -> Result<Standings, Repr
     let comparison = Comparison {
         folder: folder.into(),
         allowance: Allowance::ViewEpochs(6),
-        configs: [MethodChoice::And, MethodChoice::Byol, MethodChoice::Supervised]
-            .map(config)
-            .into(),
+        configs: [&methods::AND, &methods::BYOL, &methods::SUPERVISED].map(config).into(),
         evaluations: Some(2),
         rounds_asked_for: true,
         largest: None,
@@ -75,9 +73,9 @@ fn photographs_are_of_one_size() {
             std::fs::write(folder.join(format!("{i}.png")), png).unwrap();
         }
     }
-    let size_of = |methods: &[MethodChoice], largest: usize| {
-        let of = |method: &MethodChoice| {
-            let mut config = config(*method);
+    let size_of = |methods: &[&'static MethodSpec], largest: usize| {
+        let of = |method: &&'static MethodSpec| {
+            let mut config = config(method);
             config.data.size = None;
             config.data.set = photos.path().display().to_string();
             config.training.batch = 8;
@@ -98,7 +96,7 @@ fn photographs_are_of_one_size() {
         let config = RunDir::config_of(&place.path().join(last)).unwrap();
         config.data.size
     };
-    let (first, second) = (MethodChoice::Instance, MethodChoice::SimSiam);
+    let (first, second) = (&methods::INSTANCE, &methods::SIMSIAM);
     assert_eq!(size_of(&[first], 64), Some(64));
     assert_eq!(size_of(&[first, second], 96), Some(64));
 }
@@ -108,7 +106,7 @@ fn photographs_are_of_one_size() {
 #[test]
 fn fewer_rounds_are_those_of_the_minutes() {
     let folder = tempfile::tempdir().unwrap();
-    let began = config(MethodChoice::Anchorhood);
+    let began = config(&methods::ANCHORHOOD);
     let go = |rounds_asked_for| {
         let comparison = Comparison {
             folder: folder.path().into(),

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use anchorhood_data::{Dataset, Pictures};
 use anchorhood_engine::Device;
 use anchorhood_serve::{Collection, Hearers, ServeOptions, Stop};
-use anchorhood_train::{MethodChoice, Preset, RunConfig, RunDir, train};
+use anchorhood_train::{MethodSpec, Preset, RunConfig, RunDir, methods, train};
 
 const SIDE: usize = 16;
 
@@ -21,7 +21,11 @@ fn pictures() -> Dataset {
     Dataset::new("mine", pictures)
 }
 
-fn trained(runs: &Path, data: &Dataset, method: MethodChoice) -> (std::path::PathBuf, RunConfig) {
+fn trained(
+    runs: &Path,
+    data: &Dataset,
+    method: &'static MethodSpec,
+) -> (std::path::PathBuf, RunConfig) {
     let mut config = Preset::Quick.config_for("mine", method);
     config.network.width = 2;
     config.training.batch = 8;
@@ -43,12 +47,12 @@ fn got(address: SocketAddr, what: &str) -> Vec<u8> {
 /// One that remembers its pictures, and one whose pictures are embedded to be served.
 #[test]
 fn a_run_is_served_without_the_program() {
-    for method in [MethodChoice::And, MethodChoice::SimClr] {
+    for method in [&methods::AND, &methods::SIMCLR] {
         served(method);
     }
 }
 
-fn served(method: MethodChoice) {
+fn served(method: &'static MethodSpec) {
     let folder = tempfile::tempdir().unwrap();
     let data = pictures();
     let (run, config) = trained(folder.path(), &data, method);

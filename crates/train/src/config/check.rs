@@ -63,7 +63,7 @@ impl RunConfig {
             let why = "mean and std are three numbers each, or both are left out";
             (!can_be).then(|| why.into())
         };
-        let colours = method.colours().filter(|wanted| *wanted != self.network.colours);
+        let colours = method.colours.filter(|wanted| *wanted != self.network.colours);
         let ordered = |(low, high): (f64, f64)| {
             let why = || format!("must be two numbers, the lesser first: {high},{low}");
             (low > high).then(why)

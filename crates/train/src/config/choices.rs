@@ -2,7 +2,7 @@
 //! the same.
 
 use crate::discovery::{Curriculum, DiscoverBy};
-use crate::methods::ViewStatistics;
+use crate::methods::{METHOD_NAMES, MethodSpec, ViewStatistics, find_method};
 use anchorhood_data::{CropsFrom, LabelChoice};
 use anchorhood_models::Colours;
 use serde::{Deserializer, Serializer};
@@ -30,6 +30,19 @@ macro_rules! names {
             }
         }
     };
+}
+
+impl Value for &'static MethodSpec {
+    const KIND: Kind = Kind::Choice(METHOD_NAMES);
+    by_text!();
+
+    fn text(&self) -> String {
+        self.name.into()
+    }
+
+    fn parse(name: &str) -> Result<Self, String> {
+        find_method(name).ok_or_else(|| format!("{name:?} is none of {}", METHOD_NAMES.join(", ")))
+    }
 }
 
 names! { ViewStatistics { Each = "each", All = "all", } }
@@ -79,42 +92,6 @@ macro_rules! choices {
 }
 
 choices! {
-    /// The methods there are.
-    MethodChoice {
-        /// Anchor Neighbourhood Discovery.
-        And = "and",
-        /// AND's memory and neighbourhoods with several views.
-        Anchorhood = "anchorhood",
-        /// Instance discrimination.
-        Instance = "instance",
-        /// SimCLR.
-        SimClr = "simclr",
-        /// SimSiam, and with more than two views FastSiam.
-        SimSiam = "simsiam",
-        /// BYOL.
-        Byol = "byol",
-        /// NNCLR.
-        NnClr = "nnclr",
-        /// DeepCluster.
-        DeepCluster = "deepcluster",
-        /// Split-brain autoencoders.
-        SplitBrain = "split-brain",
-        /// Noise as targets.
-        Nat = "nat",
-        /// Learning to count.
-        Counting = "counting",
-        /// Colourisation.
-        Colour = "colour",
-        /// Jigsaw puzzles.
-        Jigsaw = "jigsaw",
-        /// Context prediction.
-        Context = "context",
-        /// Bidirectional generative adversarial networks.
-        BiGan = "bigan",
-        /// Cross-entropy on labels.
-        Supervised = "supervised",
-    }
-
     /// Whether sub-folders of a folder are classes.
     LabelsChoice {
         /// Where they look like it.

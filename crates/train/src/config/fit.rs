@@ -3,18 +3,19 @@
 use anchorhood_data::Dataset;
 use anchorhood_engine::vectors::Whitening;
 
-use super::{FeatureSource, MethodChoice, RunConfig};
+use super::{FeatureSource, RunConfig};
 use crate::TrainError;
 use crate::build::embedding_graph;
+use crate::methods::MethodKind;
 
 impl RunConfig {
     /// This configuration for a data set: supervision has as many features as there are classes,
     /// methods with heads have those of the layer below, and what remembers no features has them
     /// recomputed to be judged.
     pub fn fitted(&self, data: &Dataset) -> Result<RunConfig, TrainError> {
-        let mut config = match (self.method.name, &data.train.labels) {
-            (MethodChoice::Supervised, Some(labels)) => self.supervised(labels.classes().len()),
-            (MethodChoice::Supervised, None) => {
+        let mut config = match (self.method.name.kind, &data.train.labels) {
+            (MethodKind::Supervised, Some(labels)) => self.supervised(labels.classes().len()),
+            (MethodKind::Supervised, None) => {
                 return Err(TrainError::NoLabels { data: data.name.clone() });
             }
             _ => self.clone(),
@@ -70,6 +71,7 @@ mod tests {
 
     use super::*;
     use crate::Preset;
+    use crate::methods::ANCHORHOOD;
 
     fn pictures(size: usize) -> Dataset {
         let bytes = (0..2 * size * size * 3).map(|i| (i % 251) as u8);
@@ -77,7 +79,7 @@ mod tests {
     }
 
     fn embed_size(preset: Preset, size: usize, change: impl Fn(&mut RunConfig)) -> Option<usize> {
-        let mut config = preset.config_for("some", MethodChoice::Anchorhood);
+        let mut config = preset.config_for("some", &ANCHORHOOD);
         change(&mut config);
         let data = pictures(size);
         config.resolved(&data).unwrap().data.embed_size

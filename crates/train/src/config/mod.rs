@@ -9,11 +9,9 @@ mod check;
 mod choices;
 mod declare;
 mod fit;
-mod method_kind;
 mod place;
 mod preset;
 mod range;
-mod recipe;
 mod rows;
 mod sections;
 mod setting;
@@ -26,10 +24,9 @@ pub use anchorhood_data::CropsFrom as CropsChoice;
 pub use anchorhood_models::Colours as ColoursChoice;
 pub use check::Difference;
 pub use choices::{
-    DeviceChoice, FeatureSource, GpuSet, LabelsChoice, MethodChoice, OptimiserChoice,
-    PrecisionChoice, ScheduleChoice, StemChoice,
+    DeviceChoice, FeatureSource, GpuSet, LabelsChoice, OptimiserChoice, PrecisionChoice,
+    ScheduleChoice, StemChoice,
 };
-pub use method_kind::MethodKind;
 pub use preset::Preset;
 pub use range::Range;
 pub use rows::{LossRows, ValidateOn};

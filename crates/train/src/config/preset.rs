@@ -1,6 +1,7 @@
 //! Configurations to begin from. A setting's value in each is declared with the setting.
 
-use super::{CropsChoice, MethodChoice, RunConfig};
+use super::{CropsChoice, RunConfig};
+use crate::methods::{ANCHORHOOD, AND, MethodSpec};
 
 /// A named configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +29,10 @@ impl Preset {
 
     /// How it learns where nobody says otherwise. Views teach more about photographs than a memory
     /// does; `shapes`, which differ in outline alone, are told apart by AND.
-    pub fn method(self, set: &str) -> MethodChoice {
+    pub fn method(self, set: &str) -> &'static MethodSpec {
         match (self, set) {
-            (Preset::Paper, _) | (Preset::Quick | Preset::Strong, "shapes") => MethodChoice::And,
-            (Preset::Quick | Preset::Strong, _) => MethodChoice::Anchorhood,
+            (Preset::Paper, _) | (Preset::Quick | Preset::Strong, "shapes") => &AND,
+            (Preset::Quick | Preset::Strong, _) => &ANCHORHOOD,
         }
     }
 
@@ -41,15 +42,17 @@ impl Preset {
     }
 
     /// The same for a method, with its own recipe.
-    pub fn config_for(self, set: &str, method: MethodChoice) -> RunConfig {
+    pub fn config_for(self, set: &str, method: &'static MethodSpec) -> RunConfig {
         let start = match (self, set) {
             (Preset::Paper, _) => Start::Paper,
             (Preset::Strong, _) => Start::Strong,
             (Preset::Quick, "shapes") => Start::Shapes,
             (Preset::Quick, _) => Start::Quick,
         };
-        let mut config = RunConfig::started(start).by(method, start);
+        let mut config = RunConfig::started(start);
         config.data.set = set.into();
+        config.method.name = method;
+        (method.recipe)(&mut config, self);
         config.data.crops = match (self, set) {
             (Preset::Paper, _) | (_, "shapes") => CropsChoice::Square,
             (Preset::Quick | Preset::Strong, _) => CropsChoice::Picture,
@@ -85,6 +88,7 @@ impl Start {
 mod tests {
     use super::*;
     use crate::evaluation::KnnOptions;
+    use crate::methods::METHODS;
     use anchorhood_data::Augmentation;
     use anchorhood_engine::Optimiser;
     use anchorhood_models::Architecture;
@@ -101,9 +105,32 @@ mod tests {
     }
 
     #[test]
+    fn every_recipe_can_be() {
+        for method in METHODS {
+            for preset in Preset::ALL {
+                for set in ["shapes", "cifar10"] {
+                    let config = preset.config_for(set, method);
+                    assert_eq!(config.method.name, *method);
+                    config.check().unwrap();
+                    let read = RunConfig::from_toml(&config.to_toml(), "a test").unwrap();
+                    assert_eq!(read, config);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn and_is_what_the_preset_is() {
+        for preset in Preset::ALL {
+            let by = preset.config_for("shapes", &AND);
+            assert_eq!(by, preset.config("shapes"));
+            assert_ne!(by, preset.config_for("shapes", &ANCHORHOOD));
+        }
+    }
+
+    #[test]
     fn quick_changes_how_long_and_how_large_but_not_what_and_is() {
-        let [quick, paper] =
-            [Preset::Quick, Preset::Paper].map(|p| p.config_for("cifar10", MethodChoice::And));
+        let [quick, paper] = [Preset::Quick, Preset::Paper].map(|p| p.config_for("cifar10", &AND));
         assert_eq!(quick.discovery, paper.discovery);
         assert_eq!(quick.augmentation, paper.augmentation);
         assert_eq!(quick.training.learning_rate, paper.training.learning_rate);
@@ -112,7 +139,7 @@ mod tests {
     #[test]
     fn quick_is_shorter_and_smaller_and_more_so_for_shapes() {
         let of = |set: &str| {
-            let config = Preset::Quick.config_for(set, MethodChoice::And);
+            let config = Preset::Quick.config_for(set, &AND);
             assert_eq!(config.data.set, set);
             assert_eq!((config.training.rounds, config.data.shapes_train), (2, 2_000));
             assert_eq!(config.training.milestones, [0.8, 0.9]);

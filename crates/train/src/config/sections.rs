@@ -8,8 +8,8 @@ use anchorhood_engine::{Graph, Optimiser, Result};
 use anchorhood_models::Form;
 
 use super::{
-    AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, MethodChoice, MethodConfig,
-    MethodKind, NetworkConfig, OptimiserChoice, RunConfig, StemChoice, TrainingConfig,
+    AugmentationConfig, DataConfig, EvaluationConfig, MachineConfig, MethodConfig, NetworkConfig,
+    OptimiserChoice, RunConfig, StemChoice, TrainingConfig,
 };
 
 impl DataConfig {
@@ -54,14 +54,7 @@ impl RunConfig {
 impl MethodConfig {
     /// Views of a picture, or tiles as large, that a step passes through the network.
     pub fn views_of_a_picture(&self) -> usize {
-        match (self.name, self.name.kind()) {
-            // The whole and its quarters.
-            (MethodChoice::Counting, _) => 5,
-            (MethodChoice::Jigsaw, _) => 9,
-            (MethodChoice::Context, _) => 2,
-            (_, MethodKind::Views) => self.views,
-            _ => 1,
-        }
+        (self.name.passes_per_image)(self)
     }
 
     /// How views pass through networks.

@@ -4,14 +4,15 @@
 
 use super::value::Number;
 use super::{ConfigError, Kind, Range, RunConfig, SETTINGS};
+use crate::methods::METHODS;
 
 /// A setting.
 #[derive(Debug)]
 pub struct Setting {
     /// Its name in config.toml: `training.epochs`.
     pub name: &'static str,
-    /// What it does, in a sentence.
-    pub help: &'static str,
+    /// What it does, in a sentence; see [`help`](Self::help).
+    pub(super) help: &'static str,
     /// What to list it under.
     pub heading: &'static str,
     /// The flag that changes it; without one for what is said in other ways.
@@ -61,6 +62,17 @@ impl Setting {
     /// The one of a name.
     pub fn named(name: &str) -> Option<&'static Setting> {
         SETTINGS.iter().find(|s| s.name == name)
+    }
+
+    /// What it does, in a sentence, and which methods read it, where only some do.
+    pub fn help(&self) -> String {
+        let field = self.name.strip_prefix("method.").unwrap_or_default();
+        let readers = METHODS.iter().filter(|method| method.reads.contains(&field));
+        let readers: Vec<&str> = readers.map(|method| method.name).collect();
+        match self.help.strip_suffix('.') {
+            Some(help) if !readers.is_empty() => format!("{help} ({}).", readers.join(", ")),
+            _ => self.help.into(),
+        }
     }
 
     /// Whether a text can be its value; of a [`Kind::List`], also whether it can be one of its

@@ -7,6 +7,8 @@ use serde::de::Error;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::methods::{AND, MethodSpec};
+
 use super::Range::{
     Any, AtLeastOne, AtMost, Below, Between, NotNegative, Positive, Share, ShareBelowOne,
 };
@@ -16,8 +18,8 @@ use super::setting::long;
 use super::value::{Read, Value, Write};
 use super::{
     ColoursChoice, CropsChoice, CurriculumChoice, DeviceChoice, DiscoverChoice, FeatureSource,
-    LabelsChoice, LossRows, MethodChoice, OptimiserChoice, PrecisionChoice, ScheduleChoice,
-    Setting, StemChoice, ValidateOn, ViewStatisticsChoice,
+    LabelsChoice, LossRows, OptimiserChoice, PrecisionChoice, ScheduleChoice, Setting, StemChoice,
+    ValidateOn, ViewStatisticsChoice,
 };
 
 /// A likeness, from −1 to 1, is divided by it before e is raised to it: beyond these, gradients
@@ -32,65 +34,56 @@ settings! {
     }
 
     /// `[method]`: how features are learnt; what is not named is Anchor Neighbourhood Discovery. A
-    /// method reads those of the settings that are its own, and begins with its own values for them
-    /// (`recipe.rs`).
+    /// method reads those of the settings that its [`MethodSpec`] names, and begins with its own
+    /// values for them.
     method: MethodConfig, "Method" {
         /// How to learn: anchorhood, by views and neighbourhoods (the default for photographs),
         /// and, Anchor Neighbourhood Discovery (the default for shapes and the paper), another
         /// method without labels, or supervised, from labels.
-        name: MethodChoice = MethodChoice::And;
-            [Any], flag long("method"), absent MethodChoice::And;
+        name: &'static MethodSpec = &AND; [Any], flag long("method"), absent &AND;
         /// The name of a method that a program brings (`train_method` of the Rust library); in
         /// place of `name`, which then says only what the settings begin with.
         own: Option<String> = None; [Any];
-        /// Views of each picture in a step (anchorhood, simclr, simsiam, byol, nnclr) [default: 4
-        /// for simsiam, else 2].
+        /// Views of each picture in a step [default: 4 for simsiam, else 2].
         views: usize = 2; [AtLeastOne, AtMost(64)], flag long("views"); unwritten;
-        /// Batch norm's statistics over each view or over all (anchorhood, simclr, simsiam, byol,
-        /// nnclr) [default: all for anchorhood and simclr].
+        /// Batch norm's statistics over each view or over all [default: all for anchorhood and
+        /// simclr].
         view_statistics: ViewStatisticsChoice = ViewStatisticsChoice::Each;
             [Any], flag long("view-statistics"); unwritten;
         /// Whether every second view is seldom blurred and at times solarised, and the others
-        /// always blurred (byol): true or false.
+        /// always blurred: true or false.
         views_differ: bool = false; [Any], flag long("views-differ").value("BOOL"); unwritten;
-        /// Temperature of the contrastive loss (anchorhood, simclr, nnclr).
+        /// Temperature of the contrastive loss.
         temperature: f64 = 0.5; [TEMPERATURE], flag long("temperature"); unwritten;
-        /// Share of the momentum encoder (EMA) that a step keeps, at first; it rises to 1 (byol;
-        /// anchorhood with momentum rows).
+        /// Share of the momentum encoder (EMA) that a step keeps, at first; it rises to 1.
         momentum: f64 = 0.99; [Share], flag long("ema"); unwritten;
         /// Whether what is remembered comes from a momentum encoder, which sees one view more: true
-        /// or false (anchorhood).
+        /// or false.
         momentum_rows: bool = false; [Any], flag long("momentum-rows").value("BOOL"); unwritten;
-        /// Weight of the loss over the memory; the rest is that of the loss between views
-        /// (anchorhood).
+        /// Weight of the loss over the memory; the rest is that of the loss between views.
         memory_weight: f64 = 0.5;
             [Share, Positive], flag long("memory-weight").value("SHARE"); unwritten;
-        /// Linear layers of the projector (anchorhood, simclr, simsiam, byol, nnclr).
+        /// Linear layers of the projector.
         projector_layers: usize = 2;
             [AtLeastOne, AtMost(16)], flag long("projector-layers").value("N"); unwritten;
-        /// Values of the hidden layers of the projector (anchorhood, simclr, simsiam, byol, nnclr)
-        /// or the heads (jigsaw, context, bigan).
+        /// Values of the hidden layers of the projector, or of other heads.
         projector_width: usize = 2048;
             [AtLeastOne, AtMost(65_536)], flag long("projector-width").value("N"); unwritten;
-        /// Values of the projector's result (anchorhood, simclr, simsiam, byol, nnclr), or of what
-        /// pictures are made of (bigan).
+        /// Values of the projector's result, or of what pictures are made of (bigan).
         projector_features: usize = 128;
             [AtLeastOne, AtMost(65_536)], flag long("projector-features").value("N"); unwritten;
-        /// Whether the projector's hidden layers have a batch norm: true or false (anchorhood,
-        /// simclr, simsiam, byol, nnclr).
+        /// Whether the projector's hidden layers have a batch norm: true or false.
         projector_norm: bool = true; [Any], flag long("projector-norm").value("BOOL"); unwritten;
-        /// Whether a predictor stands between the projector and the loss: true or false
-        /// (anchorhood).
+        /// Whether a predictor stands between the projector and the loss: true or false.
         predictor: bool = false; [Any], flag long("predictor").value("BOOL"); unwritten;
-        /// Values of the predictor's hidden layer (anchorhood, simsiam, byol, nnclr).
+        /// Values of the predictor's hidden layer.
         predictor_width: usize = 512;
             [AtLeastOne, AtMost(65_536)], flag long("predictor-width").value("N"); unwritten;
         /// Clusters that pictures are divided into before every epoch, if there are as many
-        /// pictures (deepcluster).
+        /// pictures.
         clusters: usize = 100;
             [AtLeastOne, AtMost(65_536)], flag long("clusters").value("K"); unwritten;
-        /// How far features are whitened: 0 leaves them, at 1 all their directions count alike
-        /// (anchorhood, simclr, simsiam, byol, nnclr).
+        /// How far features are whitened: 0 leaves them, at 1 all their directions count alike.
         whiten: f64 = 0.0; [Share], flag long("whiten").value("POWER"); unwritten;
     }
 

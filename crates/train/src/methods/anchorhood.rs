@@ -21,7 +21,11 @@
 //! encoder's features, which are judged and better than the projector's, whitened as those are:
 //! sure anchors then have purer neighbourhoods. One cosine spans all rounds.
 
+use crate::config::{FeatureSource, Preset, RunConfig};
 use crate::discovery::Neighbourhoods;
+use crate::methods::and::memory_row_bytes;
+use crate::methods::recipes::{views, views_of_preset};
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::vectors::{Whitening, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Scalar, Stream};
 
@@ -32,6 +36,64 @@ use crate::methods::{
     MemorySettings, Method, Round, Setup, SiameseSettings, StateDict, StateError, ViewPasses,
     ViewSettings, ViewStatistics,
 };
+
+/// Compare views, and draw them towards discovered neighbours in a memory.
+pub static ANCHORHOOD: MethodSpec = MethodSpec {
+    name: "anchorhood",
+    summary: "Compare views, and draw them towards discovered neighbours in a memory",
+    reference: "AND with the views and the projector of SimCLR",
+    kind: MethodKind::Views,
+    embeds: Embeds::BeforeFc,
+    discovers: true,
+    colours: None,
+    reads: &[
+        "views",
+        "view_statistics",
+        "temperature",
+        "momentum",
+        "momentum_rows",
+        "memory_weight",
+        "projector_layers",
+        "projector_width",
+        "projector_features",
+        "projector_norm",
+        "predictor",
+        "predictor_width",
+        "whiten",
+    ],
+    passes_per_image: |method| method.views,
+    multi_process: Ok(()),
+    recipe,
+    memory_bytes: |setup, config| {
+        let row = memory_row_bytes(config, config.method.projector_features);
+        Ok((AnchorhoodSettings::of(config).memory_bytes(setup)?, row))
+    },
+    build: |setup, config, _| Ok(Box::new(Anchorhood::new(setup, AnchorhoodSettings::of(config))?)),
+};
+
+/// Neighbours pay late: the first rounds are instance discrimination.
+fn recipe(c: &mut RunConfig, preset: Preset) {
+    views(c);
+    let (t, m, d) = (&mut c.training, &mut c.method, &mut c.discovery);
+    (t.rounds, t.one_schedule) = (9, true);
+    (t.batch, t.learning_rate, t.warm_up) = (256, 0.24, 5.0);
+    c.augmentation.grey = 0.1;
+    m.view_statistics = ViewStatistics::All;
+    (m.temperature, m.memory_weight) = (0.2, 0.25);
+    (d.temperature, d.neighbours, d.memory_rate) = (0.2, 5, 1.0);
+    (d.each, d.begin) = (true, 0.5);
+    d.discover_from = FeatureSource::Recomputed;
+    views_of_preset(c, preset);
+    match preset {
+        Preset::Paper => {}
+        // Ten rounds of 50 epochs: 500 epochs of two views.
+        Preset::Strong => (c.training.epochs, c.evaluation.every) = (50, 25),
+        // Rounds that are not shorter than an epoch where there are many images, and of a few
+        // epochs each, after which the features are judged: that embeds all images and takes as
+        // long as a third of an epoch.
+        Preset::Quick => (c.training.rounds, c.evaluation.every) = (4, 3),
+    }
+}
 
 /// The method's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,6 +131,19 @@ const MOMENTUM: Scalar = Scalar(1);
 const ONE: ViewPasses = ViewPasses { views: 1, statistics: ViewStatistics::Each };
 
 impl AnchorhoodSettings {
+    /// As a configuration has them.
+    pub(crate) fn of(config: &RunConfig) -> AnchorhoodSettings {
+        let m = &config.method;
+        AnchorhoodSettings {
+            siamese: m.siamese(),
+            predictor: m.predictor,
+            memory: config.memory(),
+            memory_weight: m.memory_weight as f32,
+            momentum_rows: m.momentum_rows,
+            whiten: m.whiten,
+        }
+    }
+
     fn heads(&self) -> Vec<Head> {
         let s = &self.siamese;
         let projector = ("projector", s.projector, MlpEnd::UnitLength);
@@ -134,7 +209,7 @@ impl Anchorhood {
 
 impl Method for Anchorhood {
     fn name(&self) -> &'static str {
-        "anchorhood"
+        ANCHORHOOD.name
     }
 
     fn views(&self) -> Vec<ViewSettings> {

@@ -15,11 +15,41 @@
 //! τ = 0.1, η = 0.5, k = 1); nothing is adapted at 32×32. The feature that is compared is also the
 //! one that is judged.
 
+use crate::config::RunConfig;
 use crate::discovery::{MemoryBank, Neighbourhoods};
+use crate::methods::{Embeds, INSTANCE, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Stream};
 
 use crate::methods::memory::{BANK, Memory};
 use crate::methods::{MemorySettings, Method, Round, Setup, StateDict, StateError};
+
+/// Draw images towards neighbours that are discovered round by round.
+pub static AND: MethodSpec = MethodSpec {
+    name: "and",
+    summary: "Draw images towards neighbours that are discovered round by round",
+    reference: "Huang et al., ICML 2019",
+    kind: MethodKind::Memory,
+    embeds: Embeds::Output,
+    discovers: true,
+    colours: None,
+    reads: &[],
+    passes_per_image: |_| 1,
+    multi_process: Ok(()),
+    recipe: |_, _| (),
+    memory_bytes: remembered,
+    build: |setup, config, _| Ok(Box::new(And::new(setup, config.memory())?)),
+};
+
+/// Bytes of a memory of features, with the number and the likeness of each neighbour.
+pub(super) fn remembered(setup: &Setup, c: &RunConfig) -> Result<(usize, usize)> {
+    let network = setup.options(setup.batch).memory_bytes(setup.graph)?;
+    Ok((network, memory_row_bytes(c, c.network.features)))
+}
+
+/// Bytes of a row of the memory, and of its neighbours.
+pub(super) fn memory_row_bytes(c: &RunConfig, features: usize) -> usize {
+    4 * features + 8 * c.discovery.neighbours
+}
 
 /// The network, the memory, the neighbourhoods.
 pub struct And {
@@ -52,7 +82,7 @@ impl And {
 
 impl Method for And {
     fn name(&self) -> &'static str {
-        if self.discovers { "and" } else { "instance" }
+        if self.discovers { AND.name } else { INSTANCE.name }
     }
 
     fn before_round(&mut self, round: &mut Round) -> Result<()> {

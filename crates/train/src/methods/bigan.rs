@@ -30,6 +30,9 @@
 //! place of 200, cosine in place of an exponential decay to a hundredth, crops of 0.67 to 1,
 //! mirrored.
 
+use crate::config::{Preset, RunConfig};
+use crate::methods::recipes::pretext;
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{
     Activation, Batch, Buffer, ConvSpec, Device, Error, Graph, Input, Network, NetworkOptions,
     Result, Shape, Stream,
@@ -37,6 +40,42 @@ use anchorhood_engine::{
 
 use crate::methods::classifier::Classifier;
 use crate::methods::{Method, PretextFigure, Setup, StateDict, StateError};
+
+/// Find the latents that a generator could have made an image of.
+pub static BIGAN: MethodSpec = MethodSpec {
+    name: "bigan",
+    summary: "Find the latents that a generator could have made an image of",
+    reference: "Donahue, Krähenbühl & Darrell, ICLR 2017",
+    kind: MethodKind::Pretext,
+    embeds: Embeds::BeforeFc,
+    discovers: false,
+    colours: None,
+    reads: &["projector_width", "projector_features"],
+    passes_per_image: |_| 1,
+    multi_process: Err("every process would make the same pictures, of the same random numbers"),
+    recipe,
+    memory_bytes: |setup, config| {
+        let m = &config.method;
+        Ok((BiGan::memory_bytes(setup, m.projector_features, m.projector_width)?, 0))
+    },
+    build: |setup, config, _| {
+        let m = &config.method;
+        Ok(Box::new(BiGan::new(setup, m.projector_features, m.projector_width)?))
+    },
+};
+
+/// As GANs are trained; most of an image, so that there is less to be made.
+fn recipe(c: &mut RunConfig, preset: Preset) {
+    pretext(c);
+    let (t, m) = (&mut c.training, &mut c.method);
+    (t.learning_rate, t.betas, t.weight_decay) = (0.0002, (0.5, 0.999), 2.5e-5);
+    c.augmentation.crop_scale = (0.67, 1.0);
+    m.projector_width = 1024;
+    if preset == Preset::Quick {
+        // Few steps.
+        (t.learning_rate, m.projector_width) = (0.0005, 256);
+    }
+}
 
 /// The passes of the discriminator.
 const REAL: usize = 0;
@@ -329,7 +368,7 @@ impl Sizes {
 
 impl Method for BiGan {
     fn name(&self) -> &'static str {
-        "bigan"
+        BIGAN.name
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {

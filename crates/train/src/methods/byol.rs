@@ -23,11 +23,50 @@
 //! paper's views differ (blur with 1.0 and 0.1, solarise with 0 and 0.2), which helps on
 //! photographs of 224 pixels and is a setting here, off at 32; SGD rather than LARS.
 
+use crate::config::{Preset, RunConfig};
+use crate::methods::recipes::{views, views_of_preset};
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Scalar, Stream};
 
 use crate::methods::chain::{Chain, Head, momentum_at};
 use crate::methods::mlp::MlpEnd;
 use crate::methods::{Method, Setup, SiameseSettings, ViewSettings};
+
+/// Predict from one view what a momentum encoder makes of the others.
+pub static BYOL: MethodSpec = MethodSpec {
+    name: "byol",
+    summary: "Predict from one view what a momentum encoder makes of the others",
+    reference: "Grill et al., NeurIPS 2020",
+    kind: MethodKind::Views,
+    embeds: Embeds::BeforeFc,
+    discovers: false,
+    colours: None,
+    reads: &[
+        "views",
+        "view_statistics",
+        "views_differ",
+        "momentum",
+        "projector_layers",
+        "projector_width",
+        "projector_features",
+        "projector_norm",
+        "predictor_width",
+        "whiten",
+    ],
+    passes_per_image: |method| method.views,
+    multi_process: Ok(()),
+    recipe,
+    memory_bytes: |setup, config| Ok((Byol::memory_bytes(setup, &config.method.siamese())?, 0)),
+    build: |setup, config, _| Ok(Box::new(Byol::new(setup, config.method.siamese())?)),
+};
+
+fn recipe(c: &mut RunConfig, preset: Preset) {
+    views(c);
+    (c.training.learning_rate, c.training.nesterov) = (0.06, false);
+    let m = &mut c.method;
+    (m.projector_width, m.projector_features, m.predictor_width) = (4096, 256, 4096);
+    views_of_preset(c, preset);
+}
 
 /// The online networks, of which the encoder is judged, and the target's.
 pub struct Byol {
@@ -75,7 +114,7 @@ impl Byol {
 
 impl Method for Byol {
     fn name(&self) -> &'static str {
-        "byol"
+        BYOL.name
     }
 
     fn views(&self) -> Vec<ViewSettings> {

@@ -11,13 +11,37 @@
 //! Adapted: as jigsaw is. In place of dropping colour channels, by which the paper hides the lens's
 //! errors at the edges, 30% of pictures are grey.
 
+use crate::methods::Jigsaw;
 use crate::methods::Puzzle;
+use crate::methods::recipes::tiles;
+use crate::methods::{Embeds, MethodKind, MethodSpec};
+
+/// Guess where a tile lies beside the middle one.
+pub static CONTEXT: MethodSpec = MethodSpec {
+    name: "context",
+    summary: "Guess where a tile lies beside the middle one",
+    reference: "Doersch et al., ICCV 2015",
+    kind: MethodKind::Pretext,
+    embeds: Embeds::BeforeFc,
+    discovers: false,
+    colours: None,
+    reads: &["projector_width"],
+    passes_per_image: |_| PUZZLE.tiles,
+    multi_process: Ok(()),
+    recipe: tiles,
+    memory_bytes: |setup, config| {
+        Ok((Jigsaw::memory_bytes(setup, PUZZLE, config.method.projector_width)?, 0))
+    },
+    build: |setup, config, _| {
+        Ok(Box::new(Jigsaw::new(setup, PUZZLE, config.method.projector_width)?))
+    },
+};
 
 /// The places around the middle.
 const PLACES: [u8; 8] = [0, 1, 2, 3, 5, 6, 7, 8];
 
 /// Context prediction.
-pub const CONTEXT: Puzzle =
+const PUZZLE: Puzzle =
     Puzzle { name: "context", tiles: 2, arrangements: PLACES.len(), arrange: around };
 
 fn around(_seed: u64) -> Vec<Vec<u8>> {

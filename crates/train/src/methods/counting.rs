@@ -22,11 +22,46 @@
 //! AdamW with weight decay 0.01, batch 128, cosine, since batch norm makes another network of
 //! AlexNet.
 
+use crate::config::{OptimiserChoice, Preset, RunConfig, ScheduleChoice};
+use crate::methods::recipes::one_round;
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{
     Batch, Buffer, Counting as PartsAndWholes, Device, Graph, Input, Loss, Network, Result, Stream,
 };
 
 use crate::methods::{EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Values};
+
+/// Make the features of an image's quarters add up to those of the whole.
+pub static COUNTING: MethodSpec = MethodSpec {
+    name: "counting",
+    summary: "Make the features of an image's quarters add up to those of the whole",
+    reference: "Noroozi, Pirsiavash & Favaro, ICCV 2017",
+    kind: MethodKind::Targets,
+    embeds: Embeds::Fc,
+    discovers: false,
+    colours: None,
+    reads: &[],
+    passes_per_image: |_| VIEWS,
+    multi_process: Err(
+        "it compares each picture with the next of the batch, which may be another process's",
+    ),
+    recipe,
+    memory_bytes: |setup, _| Ok((Counting::memory_bytes(setup)?, 0)),
+    build: |setup, _, _| Ok(Box::new(Counting::new(setup)?)),
+};
+
+/// Whole images, mostly: what is cut off is not counted.
+fn recipe(c: &mut RunConfig, preset: Preset) {
+    one_round(c);
+    let (t, a) = (&mut c.training, &mut c.augmentation);
+    (t.optimiser, t.schedule) = (OptimiserChoice::AdamW, ScheduleChoice::Cosine);
+    (t.learning_rate, t.weight_decay) = (0.0001, 0.01);
+    (a.crop_scale, a.hue, a.grey, a.flip) = ((0.67, 1.0), 0.1, 0.67, 0.5);
+    if preset == Preset::Quick {
+        // Few steps, and of a narrow network, whose features change less in one.
+        (t.batch, t.learning_rate) = (32, 0.001);
+    }
+}
 
 /// M.
 const MARGIN: f32 = 10.0;
@@ -87,7 +122,7 @@ fn relu(features: usize) -> Result<Graph> {
 
 impl Method for Counting {
     fn name(&self) -> &'static str {
-        "counting"
+        COUNTING.name
     }
 
     fn before_epoch(&mut self, start: &mut EpochStart) -> Result<()> {

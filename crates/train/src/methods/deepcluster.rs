@@ -23,12 +23,49 @@
 //! the classifier's ReLU, so that a fresh classifier finds features of one scale; weights of at
 //! most 10, so that a cluster of one picture does not decide a step.
 
+use crate::config::{Preset, RunConfig};
 use crate::discovery::mutual_information;
+use crate::methods::recipes::{one_round, photographs};
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::vectors::{Whitening, kmeans_within, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Error, Graph, Loss, Network, Result, Stream};
 
 use crate::methods::tally::{counted, go_on};
 use crate::methods::{EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Values};
+
+/// Classify images into clusters of their own features.
+pub static DEEPCLUSTER: MethodSpec = MethodSpec {
+    name: "deepcluster",
+    summary: "Classify images into clusters of their own features",
+    reference: "Caron et al., ECCV 2018",
+    kind: MethodKind::Targets,
+    embeds: Embeds::Fc,
+    discovers: false,
+    colours: None,
+    reads: &["clusters"],
+    passes_per_image: |_| 1,
+    multi_process: Ok(()),
+    recipe,
+    memory_bytes: |setup, config| {
+        let networks = DeepCluster::memory_bytes(setup, config.method.clusters)?;
+        Ok((networks, 8 * config.network.features))
+    },
+    build: |setup, config, _| Ok(Box::new(DeepCluster::new(setup, config.method.clusters)?)),
+};
+
+fn recipe(c: &mut RunConfig, preset: Preset) {
+    one_round(c);
+    photographs(c);
+    let t = &mut c.training;
+    (t.batch, t.learning_rate) = (256, 0.05);
+    (t.weight_decay, t.nesterov) = (1e-5, false);
+    t.decay_factor = 1.0; // one rate throughout
+    if preset == Preset::Quick {
+        // Clusters of few images.
+        (t.batch, t.learning_rate) = (32, 0.02);
+        c.method.clusters = 50;
+    }
+}
 
 /// What a cluster counts at most, over what one of mean size counts.
 const MOST_WEIGHT: f32 = 10.0;
@@ -132,7 +169,7 @@ fn weights(of: &[u32], clusters: usize) -> Vec<f32> {
 
 impl Method for DeepCluster {
     fn name(&self) -> &'static str {
-        "deepcluster"
+        DEEPCLUSTER.name
     }
 
     fn before_epoch(&mut self, start: &mut EpochStart) -> Result<()> {

@@ -16,9 +16,28 @@
 //! Adapted: the paper estimates the softmax from 4,096 samples (NCE); here it is exact, and no
 //! proximal term is needed.
 
+use crate::methods::and::remembered;
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::Result;
 
 use crate::methods::{And, MemorySettings, Setup};
+
+/// Tell every image from all others, by a memory of their features.
+pub static INSTANCE: MethodSpec = MethodSpec {
+    name: "instance",
+    summary: "Tell every image from all others, by a memory of their features",
+    reference: "Wu et al., CVPR 2018",
+    kind: MethodKind::Memory,
+    embeds: Embeds::Output,
+    discovers: false,
+    colours: None,
+    reads: &[],
+    passes_per_image: |_| 1,
+    multi_process: Ok(()),
+    recipe: |c, _| c.training.rounds = 0,
+    memory_bytes: remembered,
+    build: |setup, config, _| Ok(Box::new(instance(setup, config.memory())?)),
+};
 
 /// Instance discrimination at the beginning of a run; what is set about neighbours says nothing to
 /// it.

@@ -21,12 +21,35 @@
 //! pictures; 100 orders in place of 1,000, each the one farthest (by Hamming distance) from those
 //! before it, of 10,000 drawn; the head is a perceptron with batch norm.
 
+use crate::methods::recipes::tiles;
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Device, Graph, Network, Result, Stream, Tiles};
 use anchorhood_storage::random::{Draws, Stream as Purpose};
 
 use crate::methods::classifier::Classifier;
 use crate::methods::mlp::{MlpEnd, MlpSettings, mlp};
 use crate::methods::{Method, PretextFigure, Setup, StateDict, StateError};
+
+/// Guess in which order the tiles of an image are.
+pub static JIGSAW: MethodSpec = MethodSpec {
+    name: "jigsaw",
+    summary: "Guess in which order the tiles of an image are",
+    reference: "Noroozi & Favaro, ECCV 2016",
+    kind: MethodKind::Pretext,
+    embeds: Embeds::BeforeFc,
+    discovers: false,
+    colours: None,
+    reads: &["projector_width"],
+    passes_per_image: |_| PUZZLE.tiles,
+    multi_process: Ok(()),
+    recipe: tiles,
+    memory_bytes: |setup, config| {
+        Ok((Jigsaw::memory_bytes(setup, PUZZLE, config.method.projector_width)?, 0))
+    },
+    build: |setup, config, _| {
+        Ok(Box::new(Jigsaw::new(setup, PUZZLE, config.method.projector_width)?))
+    },
+};
 
 /// Cells on a side.
 const CELLS: usize = 3;
@@ -86,7 +109,7 @@ pub struct Puzzle {
 }
 
 /// Jigsaw puzzles.
-pub const JIGSAW: Puzzle =
+const PUZZLE: Puzzle =
     Puzzle { name: "jigsaw", tiles: CELLS * CELLS, arrangements: ORDERS, arrange: far_apart };
 
 impl Puzzle {

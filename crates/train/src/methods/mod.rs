@@ -1,7 +1,7 @@
 //! What does a training step do?
 //!
-//! A [`Method`] is one file: its networks, its one step, what happens before a round and an epoch,
-//! what it keeps beside its networks. It knows nothing of data loaders, checkpoints, schedules or
+//! A [`Method`] is one file: its [`MethodSpec`], its networks, its one step, what happens before a
+//! round and an epoch, what it keeps beside its networks. It knows nothing of data loaders, checkpoints, schedules or
 //! devices: the step is written once, and the [`Stream`](anchorhood_engine::Stream) it is given
 //! runs it at once or as a recorded CUDA graph.
 //!
@@ -34,33 +34,56 @@ mod method;
 mod mlp;
 mod nat;
 mod nnclr;
+mod recipes;
 mod setup;
 mod simclr;
 mod simsiam;
+mod spec;
 mod split_brain;
 mod state;
 mod supervised;
 mod tally;
 
-pub use anchorhood::{Anchorhood, AnchorhoodSettings};
-pub use and::And;
-pub use bigan::BiGan;
-pub use byol::Byol;
+pub use anchorhood::{ANCHORHOOD, Anchorhood, AnchorhoodSettings};
+pub use and::{AND, And};
+pub use bigan::{BIGAN, BiGan};
+pub use byol::{BYOL, Byol};
 pub use chain::{SiameseSettings, ViewPasses, ViewStatistics};
 pub use colour::COLOUR;
 pub use context::CONTEXT;
-pub use counting::Counting;
-pub use deepcluster::DeepCluster;
-pub use instance::instance;
+pub use counting::{COUNTING, Counting};
+pub use deepcluster::{DEEPCLUSTER, DeepCluster};
+pub use instance::{INSTANCE, instance};
 pub use jigsaw::{JIGSAW, Jigsaw, Puzzle};
 pub use memory::{MemorySettings, memory_of, neighbourhoods_of, remembered_pictures};
 pub use method::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 pub use mlp::MlpSettings;
-pub use nat::Nat;
-pub use nnclr::NnClr;
+pub use nat::{NAT, Nat};
+pub use nnclr::{NNCLR, NnClr};
 pub use setup::{Setup, parameter_groups};
-pub use simclr::SimClr;
-pub use simsiam::SimSiam;
+pub use simclr::{SIMCLR, SimClr};
+pub use simsiam::{SIMSIAM, SimSiam};
+pub use spec::{BuildMethod, Embeds, METHOD_NAMES, MethodKind, MethodSpec, find_method};
 pub use split_brain::{ColourTask, SPLIT_BRAIN, SplitBrain};
 pub use state::{BY_PICTURE, StateDict, StateError, StateTensor, Values};
-pub use supervised::Supervised;
+pub use supervised::{SUPERVISED, Supervised};
+
+/// All built-in methods, in the order in which they are listed.
+pub static METHODS: &[&MethodSpec] = &[
+    &AND,
+    &ANCHORHOOD,
+    &INSTANCE,
+    &SIMCLR,
+    &SIMSIAM,
+    &BYOL,
+    &NNCLR,
+    &DEEPCLUSTER,
+    &SPLIT_BRAIN,
+    &NAT,
+    &COUNTING,
+    &COLOUR,
+    &JIGSAW,
+    &CONTEXT,
+    &BIGAN,
+    &SUPERVISED,
+];

@@ -22,10 +22,42 @@
 //! device; points of `features` values (128); colours that vary in place of the gradients of grey
 //! pictures.
 
+use crate::config::{Preset, RunConfig};
 use crate::discovery::NoiseTargets;
+use crate::methods::recipes::{one_round, photographs};
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Device, Error, Loss, Network, Result, Stream};
 
 use crate::methods::{EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Values};
+
+/// Map images to fixed random points of the unit sphere.
+pub static NAT: MethodSpec = MethodSpec {
+    name: "nat",
+    summary: "Map images to fixed random points of the unit sphere",
+    reference: "Bojanowski & Joulin, ICML 2017",
+    kind: MethodKind::Targets,
+    embeds: Embeds::Output,
+    discovers: false,
+    colours: None,
+    reads: &[],
+    passes_per_image: |_| 1,
+    multi_process: Ok(()),
+    recipe,
+    memory_bytes: |setup, config| {
+        let network = setup.options(setup.batch).memory_bytes(setup.graph)?;
+        Ok((network, 8 * config.network.features))
+    },
+    build: |setup, _, _| Ok(Box::new(Nat::new(setup)?)),
+};
+
+fn recipe(c: &mut RunConfig, preset: Preset) {
+    one_round(c);
+    photographs(c);
+    (c.training.batch, c.training.learning_rate) = match preset {
+        Preset::Paper | Preset::Strong => (256, 0.01),
+        Preset::Quick => (32, 0.03), // few steps
+    };
+}
 
 /// Epochs from one change of points to the next.
 const REASSIGN_EVERY: usize = 3;
@@ -66,7 +98,7 @@ impl Nat {
 
 impl Method for Nat {
     fn name(&self) -> &'static str {
-        "nat"
+        NAT.name
     }
 
     fn before_epoch(&mut self, start: &mut EpochStart) -> Result<()> {

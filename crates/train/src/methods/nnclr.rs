@@ -26,7 +26,10 @@
 //! The softmax goes over the neighbours for each prediction, where the paper has it over the
 //! predictions for each neighbour. Any number of views, each foretelling the next one's neighbours.
 
+use crate::config::{OptimiserChoice, Preset, RunConfig};
 use crate::discovery::MemoryBank;
+use crate::methods::recipes::{views, views_of_preset};
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{
     Batch, Buffer, Device, DevicePositives, Loss, Network, Positives, Result, SoftmaxLoss, Stream,
 };
@@ -34,6 +37,54 @@ use anchorhood_engine::{
 use crate::methods::chain::{Chain, Head};
 use crate::methods::mlp::MlpEnd;
 use crate::methods::{Method, Setup, SiameseSettings, StateDict, StateError, Values, ViewSettings};
+
+/// Draw a view towards the nearest neighbour of another view.
+pub static NNCLR: MethodSpec = MethodSpec {
+    name: "nnclr",
+    summary: "Draw a view towards the nearest neighbour of another view",
+    reference: "Dwibedi et al., ICCV 2021",
+    kind: MethodKind::Views,
+    embeds: Embeds::BeforeFc,
+    discovers: false,
+    colours: None,
+    reads: &[
+        "views",
+        "view_statistics",
+        "temperature",
+        "projector_layers",
+        "projector_width",
+        "projector_features",
+        "projector_norm",
+        "predictor_width",
+        "whiten",
+    ],
+    passes_per_image: |method| method.views,
+    multi_process: Err(
+        "each step looks for the nearest of all pictures, which would lie in every process's part",
+    ),
+    recipe,
+    memory_bytes: |setup, config| {
+        Ok((
+            NnClr::memory_bytes(setup, &config.method.siamese())?,
+            4 * config.method.projector_features,
+        ))
+    },
+    build: |setup, config, _| Ok(Box::new(NnClr::new(setup, config.method.siamese())?)),
+};
+
+fn recipe(c: &mut RunConfig, preset: Preset) {
+    views(c);
+    let (t, m) = (&mut c.training, &mut c.method);
+    (t.batch, t.learning_rate, t.warm_up) = (512, 0.8, 10.0);
+    (t.optimiser, t.trust) = (OptimiserChoice::Lars, 0.02);
+    (t.weight_decay, t.nesterov) = (1e-5, false);
+    (m.temperature, m.projector_features, m.predictor_width) = (0.2, 256, 4096);
+    views_of_preset(c, preset);
+    if preset == Preset::Quick {
+        // LARS measures tensors, and its rate is another one.
+        c.training.learning_rate = 0.1;
+    }
+}
 
 /// An encoder, whose output is judged, a projector, a predictor and the support set.
 pub struct NnClr {
@@ -80,7 +131,7 @@ impl NnClr {
 
 impl Method for NnClr {
     fn name(&self) -> &'static str {
-        "nnclr"
+        NNCLR.name
     }
 
     fn views(&self) -> Vec<ViewSettings> {

@@ -19,11 +19,51 @@
 //! Adapted: any number of views (the paper has two); batch norm's statistics over all views or over
 //! each; SGD where the paper has LARS and batches of thousands.
 
+use crate::config::{Preset, RunConfig};
+use crate::methods::ViewStatistics;
+use crate::methods::recipes::{views, views_of_preset};
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
 
 use crate::methods::chain::{Chain, Head};
 use crate::methods::mlp::MlpEnd;
 use crate::methods::{Method, Setup, SiameseSettings, ViewSettings};
+
+/// Tell the views of an image from those of the batch's other images.
+pub static SIMCLR: MethodSpec = MethodSpec {
+    name: "simclr",
+    summary: "Tell the views of an image from those of the batch's other images",
+    reference: "Chen et al., ICML 2020",
+    kind: MethodKind::Views,
+    embeds: Embeds::BeforeFc,
+    discovers: false,
+    colours: None,
+    reads: &[
+        "views",
+        "view_statistics",
+        "temperature",
+        "projector_layers",
+        "projector_width",
+        "projector_features",
+        "projector_norm",
+        "whiten",
+    ],
+    passes_per_image: |method| method.views,
+    multi_process: Ok(()),
+    recipe,
+    memory_bytes: |setup, config| Ok((SimClr::memory_bytes(setup, &config.method.siamese())?, 0)),
+    build: |setup, config, _| Ok(Box::new(SimClr::new(setup, config.method.siamese())?)),
+};
+
+fn recipe(c: &mut RunConfig, preset: Preset) {
+    views(c);
+    let (t, m) = (&mut c.training, &mut c.method);
+    (t.batch, t.learning_rate, t.warm_up) = (512, 0.12, 10.0);
+    c.augmentation.grey = 0.1;
+    m.view_statistics = ViewStatistics::All;
+    (m.projector_width, m.projector_norm) = (1024, false);
+    views_of_preset(c, preset);
+}
 
 /// An encoder, whose output is judged, and a projector, whose output is contrasted.
 pub struct SimClr {
@@ -51,7 +91,7 @@ impl SimClr {
 
 impl Method for SimClr {
     fn name(&self) -> &'static str {
-        "simclr"
+        SIMCLR.name
     }
 
     fn views(&self) -> Vec<ViewSettings> {

@@ -19,11 +19,47 @@
 //! Adapted: two layers in the projector where the paper has three, as its own runs on 32×32 have;
 //! weight decay and rate of the predictor as of all.
 
+use crate::config::{Preset, RunConfig};
+use crate::methods::recipes::{views, views_of_preset};
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
 
 use crate::methods::chain::{Chain, Head};
 use crate::methods::mlp::MlpEnd;
 use crate::methods::{Method, Setup, SiameseSettings, ViewSettings};
+
+/// Predict from one view what the projector makes of the others.
+pub static SIMSIAM: MethodSpec = MethodSpec {
+    name: "simsiam",
+    summary: "Predict from one view what the projector makes of the others",
+    reference: "Chen & He, CVPR 2021; FastSiam: Pototzky et al., 2022",
+    kind: MethodKind::Views,
+    embeds: Embeds::BeforeFc,
+    discovers: false,
+    colours: None,
+    reads: &[
+        "views",
+        "view_statistics",
+        "projector_layers",
+        "projector_width",
+        "projector_features",
+        "projector_norm",
+        "predictor_width",
+        "whiten",
+    ],
+    passes_per_image: |method| method.views,
+    multi_process: Ok(()),
+    recipe,
+    memory_bytes: |setup, config| Ok((SimSiam::memory_bytes(setup, &config.method.siamese())?, 0)),
+    build: |setup, config, _| Ok(Box::new(SimSiam::new(setup, config.method.siamese())?)),
+};
+
+fn recipe(c: &mut RunConfig, preset: Preset) {
+    views(c);
+    (c.training.learning_rate, c.training.nesterov) = (0.06, false);
+    (c.method.views, c.method.projector_features) = (4, 2048);
+    views_of_preset(c, preset);
+}
 
 /// An encoder, whose output is judged, a projector and a predictor.
 pub struct SimSiam {
@@ -63,7 +99,7 @@ impl SimSiam {
 
 impl Method for SimSiam {
     fn name(&self) -> &'static str {
-        "simsiam"
+        SIMSIAM.name
     }
 
     fn views(&self) -> Vec<ViewSettings> {

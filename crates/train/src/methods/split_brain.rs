@@ -20,11 +20,34 @@
 //! surroundings; here a linear layer guesses all 8×8 places from the half's vector, so that the
 //! vector that is judged is what learns. 121 classes of ab and 50 of L (the paper: 313 and 100).
 
+use crate::config::ColoursChoice;
+use crate::methods::recipes::pretext;
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Device, Graph, Network, Result, Stream};
 
 use crate::methods::classifier::Classifier;
 use crate::methods::colour_classes::{ColourClasses, Part, places};
 use crate::methods::{Method, PretextFigure, Setup, StateDict, StateError};
+
+/// Guess colour from lightness and lightness from colour, by a half of the network each.
+pub static SPLIT_BRAIN: MethodSpec = MethodSpec {
+    name: "split-brain",
+    summary: "Guess colour from lightness and lightness from colour, by a half of the network each",
+    reference: "Zhang et al., CVPR 2017",
+    kind: MethodKind::Pretext,
+    embeds: Embeds::BeforeFc,
+    discovers: false,
+    colours: Some(ColoursChoice::Split),
+    reads: &[],
+    passes_per_image: |_| 1,
+    multi_process: Ok(()),
+    recipe: |c, _| {
+        pretext(c);
+        c.network.colours = ColoursChoice::Split;
+    },
+    memory_bytes: |setup, _| Ok((SplitBrain::memory_bytes(setup, TASK)?, 0)),
+    build: |setup, _, _| Ok(Box::new(SplitBrain::new(setup, TASK)?)),
+};
 
 /// A network of one or more parts, side by side, and what each has to guess.
 pub struct SplitBrain {
@@ -60,7 +83,7 @@ pub struct ColourTask {
 }
 
 /// Split-brain autoencoders: a network whose result is two halves side by side, lightness' first.
-pub const SPLIT_BRAIN: ColourTask =
+const TASK: ColourTask =
     ColourTask { name: "split-brain", guesses: &[("ab", Part::Ab), ("lightness", Part::L)] };
 
 impl SplitBrain {

@@ -11,9 +11,28 @@
 //!
 //! The recipe is AND's, in one round. The logits are judged, brought to unit length.
 
+use crate::methods::recipes::one_round;
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Error, Loss, Network, Result, Stream};
 
 use crate::methods::{Method, Setup};
+
+/// Learn labels by cross-entropy: the ceiling for features without labels.
+pub static SUPERVISED: MethodSpec = MethodSpec {
+    name: "supervised",
+    summary: "Learn labels by cross-entropy: the ceiling for features without labels",
+    reference: "",
+    kind: MethodKind::Supervised,
+    embeds: Embeds::Fc,
+    discovers: false,
+    colours: None,
+    reads: &[],
+    passes_per_image: |_| 1,
+    multi_process: Ok(()),
+    recipe: |c, _| one_round(c),
+    memory_bytes: |setup, _| Ok((setup.options(setup.batch).memory_bytes(setup.graph)?, 4)),
+    build: |setup, _, labels| Ok(Box::new(Supervised::new(setup, labels)?)),
+};
 
 /// The network and the labels.
 pub struct Supervised {
@@ -42,7 +61,7 @@ impl Supervised {
 
 impl Method for Supervised {
     fn name(&self) -> &'static str {
-        "supervised"
+        SUPERVISED.name
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {

@@ -8,20 +8,20 @@ use anchorhood_engine::{Batch, Device, Network, Precision, Result, Stream};
 use anchorhood_models::Architecture;
 use anchorhood_train::methods::{EpochStart, Method, Round, StateDict, StateError, ViewSettings};
 use anchorhood_train::{
-    Beginning, Checkpoint, Event, MethodChoice, Outcome, Position, Preset, PretextMeasured,
-    RunConfig, RunDir, Standing, TrainError, Trainer, TrainingSet, build_method, train_method,
-    train_with,
+    Beginning, Checkpoint, Event, MethodSpec, Outcome, Position, Preset, PretextMeasured,
+    RunConfig, RunDir, Standing, TrainError, Trainer, TrainingSet, build_method, methods,
+    train_method, train_with,
 };
 use tempfile::TempDir;
 
 /// All methods there are.
-pub fn methods() -> impl Iterator<Item = MethodChoice> {
-    MethodChoice::NAMES.iter().map(|name| name.parse().unwrap())
+pub fn methods() -> impl Iterator<Item = &'static MethodSpec> {
+    methods::METHODS.iter().copied()
 }
 
 /// A method's own recipe for so many pictures to train and to test on, of so many pixels a side.
 pub fn small(
-    method: MethodChoice,
+    method: &'static MethodSpec,
     [train, test]: [usize; 2],
     size: usize,
     width: usize,
@@ -35,11 +35,11 @@ pub fn small(
 
 /// One round of one epoch after round 0, over a few pictures.
 pub fn tiny() -> RunConfig {
-    tiny_by(MethodChoice::And, [16, 8])
+    tiny_by(&methods::AND, [16, 8])
 }
 
 /// The same by any method, with small heads, over so many pictures to train and to test on.
-pub fn tiny_by(method: MethodChoice, pictures: [usize; 2]) -> RunConfig {
+pub fn tiny_by(method: &'static MethodSpec, pictures: [usize; 2]) -> RunConfig {
     let mut config = small(method, pictures, 8, 2);
     // As photographs have it, with stages of several blocks.
     config.network.architecture = Architecture::ResNet18;

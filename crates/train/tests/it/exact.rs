@@ -7,14 +7,14 @@ use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
 use anchorhood_train::methods::StateDict;
 use anchorhood_train::{
-    Checkpoint, MethodChoice, OptimiserChoice, RunConfig, Standing, TrainError, Trainer,
-    build_method, judge,
+    Checkpoint, OptimiserChoice, RunConfig, Standing, TrainError, Trainer, build_method, judge,
+    methods,
 };
 
 use crate::common::{self, Run, data, judged, same_from_any_cut, trainer, unlabelled};
 
 fn tiny() -> RunConfig {
-    let mut config = common::tiny_by(MethodChoice::And, [40, 10]);
+    let mut config = common::tiny_by(&methods::AND, [40, 10]);
     config.training.epochs = 2;
     config
 }

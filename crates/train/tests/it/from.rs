@@ -6,14 +6,14 @@ use std::sync::OnceLock;
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Role, Tensors};
 use anchorhood_train::{
-    Beginning, Event, MethodChoice, MethodKind, Position, Pretrained, RunConfig, Subject,
-    TrainError, Trainer,
+    Beginning, Event, MethodSpec, Position, Pretrained, RunConfig, Subject, TrainError, Trainer,
+    methods,
 };
 
 use crate::common::{self, Run, data, each, methods, on_cuda, same_from_any_cut, steps};
 
 /// A run by a method over 40 small pictures: five steps an epoch.
-fn tiny(method: MethodChoice) -> RunConfig {
+fn tiny(method: &'static MethodSpec) -> RunConfig {
     let mut config = common::tiny_by(method, [40, 10]);
     config.network.width = 4;
     config.training.epochs = 2;
@@ -30,7 +30,7 @@ fn model() -> &'static Pretrained {
 }
 
 fn pretrain() -> Pretrained {
-    let mut config = tiny(MethodChoice::SimClr);
+    let mut config = tiny(&methods::SIMCLR);
     config.training.rounds = 0;
     let (_, checkpoint) = Run::new(&config).whole();
     let mut input = checkpoint.input;
@@ -46,7 +46,7 @@ fn pretrain() -> Pretrained {
     }
 }
 
-fn fine_tuned(model: &Pretrained, method: MethodChoice) -> (RunConfig, Dataset) {
+fn fine_tuned(model: &Pretrained, method: &'static MethodSpec) -> (RunConfig, Dataset) {
     let config = model.begin(tiny(method));
     let data = data(&config);
     let config = config.fitted(&data).unwrap();
@@ -76,7 +76,7 @@ fn values(trainer: &mut Trainer) -> Vec<(String, Role, Vec<f32>)> {
 /// weights as they are, to the bit, and the second does not.
 fn frozen_first(device: &Device) {
     let model = model();
-    for method in methods().filter(|m| m.kind() != MethodKind::Guessing) {
+    for method in methods().filter(|m| m.kind != methods::MethodKind::Pretext) {
         let (config, data) = fine_tuned(model, method);
         let mut trainer = trainer(device, model, &config, &data);
         let of_model = |name: &str| {
@@ -107,7 +107,7 @@ fn frozen_first(device: &Device) {
 #[test]
 fn the_model_learns_at_its_own_rate() {
     let model = model();
-    let (mut config, data) = fine_tuned(model, MethodChoice::And);
+    let (mut config, data) = fine_tuned(model, &methods::AND);
     config.training.freeze_epochs = 0;
     config.training.from_rate = f64::from(f32::MIN_POSITIVE);
     config.check().unwrap();
@@ -138,7 +138,7 @@ fn frozen_weights_keep_their_bits_on_cuda() {
 #[test]
 fn adamw_counts_the_steps_of_what_was_frozen_from_its_own_first() {
     let model = model();
-    let (mut config, data) = fine_tuned(model, MethodChoice::And);
+    let (mut config, data) = fine_tuned(model, &methods::AND);
     config.set("training.optimiser", "adamw").unwrap();
     (config.training.learning_rate, config.training.from_rate) = (0.125, 0.5);
     let mut trainer = trainer(&Device::cpu(1), model, &config, &data);
@@ -165,11 +165,9 @@ fn adamw_counts_the_steps_of_what_was_frozen_from_its_own_first() {
 #[test]
 fn taken_up_anywhere_it_ends_in_the_same_bits() {
     let (model, device) = (model(), Device::cpu(1));
-    for (method, optimiser) in [
-        (MethodChoice::Anchorhood, "sgd"),
-        (MethodChoice::And, "sgd"),
-        (MethodChoice::And, "adamw"),
-    ] {
+    for (method, optimiser) in
+        [(&methods::ANCHORHOOD, "sgd"), (&methods::AND, "sgd"), (&methods::AND, "adamw")]
+    {
         let (mut config, data) = fine_tuned(model, method);
         config.set("training.optimiser", optimiser).unwrap();
         let begun = || trainer(&device, model, &config, &data);
@@ -182,7 +180,7 @@ fn taken_up_anywhere_it_ends_in_the_same_bits() {
 }
 
 /// A run by a method that begins from a model, or lacks it.
-fn run(model: &Pretrained, method: MethodChoice, brought: Option<Pretrained>) -> Run {
+fn run(model: &Pretrained, method: &'static MethodSpec, brought: Option<Pretrained>) -> Run {
     let (config, data) = fine_tuned(model, method);
     let beginning = Beginning { floors: vec![], model: brought };
     Run { beginning, ..Run::on(&Device::cpu(1), &config, data) }
@@ -191,7 +189,7 @@ fn run(model: &Pretrained, method: MethodChoice, brought: Option<Pretrained>) ->
 #[test]
 fn a_run_judges_the_model_before_and_tells_where_it_began() {
     let model = model();
-    for method in [MethodChoice::Anchorhood, MethodChoice::And] {
+    for method in [&methods::ANCHORHOOD, &methods::AND] {
         let (events, last) = run(model, method, Some(model.clone())).whole();
         let by_labels: Vec<Subject> = each!(events, Event::Evaluated(e) => e.subject).collect();
         let without: Vec<Subject> = each!(events, Event::LabelFree(e) => e.subject).collect();
@@ -206,7 +204,7 @@ fn a_run_judges_the_model_before_and_tells_where_it_began() {
 #[test]
 fn another_model_or_none_is_refused() {
     let model = model();
-    let begun = |brought| run(model, MethodChoice::SimClr, brought).go_on().unwrap_err();
+    let begun = |brought| run(model, &methods::SIMCLR, brought).go_on().unwrap_err();
     assert!(matches!(begun(None), TrainError::NoModel { .. }));
     let changed = Pretrained { fingerprint: "5678".into(), ..model.clone() };
     let said = begun(Some(changed)).to_string();

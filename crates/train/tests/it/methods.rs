@@ -3,7 +3,7 @@
 
 use anchorhood_engine::{Device, Network, Precision, Role, Tensors};
 use anchorhood_models::Architecture;
-use anchorhood_train::{MethodChoice, OptimiserChoice, Position, RunConfig};
+use anchorhood_train::{MethodSpec, OptimiserChoice, Position, RunConfig, methods};
 
 use crate::common::{
     self, Run, beside_each_other, data, heads, judged, losses, methods, on_cuda, same_from_any_cut,
@@ -17,11 +17,11 @@ type Case = (RunConfig, (f64, Option<f64>), &'static [&'static str]);
 /// A few seconds on two cores, for each as long as it needs.
 fn cases() -> Vec<Case> {
     let of_views = [
-        (MethodChoice::Anchorhood, 3, Some(0.03), &["projector"][..]),
-        (MethodChoice::SimClr, 8, Some(0.03), &["projector"]),
-        (MethodChoice::SimSiam, 5, None, &["projector", "predictor"]),
-        (MethodChoice::Byol, 3, None, &["projector", "predictor", "target", "target.projector"]),
-        (MethodChoice::NnClr, 16, Some(0.03), &["projector", "predictor"]),
+        (&methods::ANCHORHOOD, 3, Some(0.03), &["projector"][..]),
+        (&methods::SIMCLR, 8, Some(0.03), &["projector"]),
+        (&methods::SIMSIAM, 5, None, &["projector", "predictor"]),
+        (&methods::BYOL, 3, None, &["projector", "predictor", "target", "target.projector"]),
+        (&methods::NNCLR, 16, Some(0.03), &["projector", "predictor"]),
     ];
     let mut all: Vec<Case> = vec![];
     for (method, epochs, gain, heads) in of_views {
@@ -40,11 +40,16 @@ fn supervised(optimiser: OptimiserChoice) -> Case {
     (classifier(optimiser), (0.3, Some(0.1)), &[])
 }
 
-fn small(method: MethodChoice, pictures: [usize; 2], size: usize, width: usize) -> RunConfig {
+fn small(
+    method: &'static MethodSpec,
+    pictures: [usize; 2],
+    size: usize,
+    width: usize,
+) -> RunConfig {
     let mut config = common::small(method, pictures, size, width);
     config.network.architecture = Architecture::ResNet18;
     config.evaluation.k = 20;
-    if method == MethodChoice::Byol {
+    if method == &methods::BYOL {
         // Its target must move within so few steps.
         (config.method.views, config.method.momentum) = (4, 0.9);
     }
@@ -53,7 +58,7 @@ fn small(method: MethodChoice, pictures: [usize; 2], size: usize, width: usize) 
 
 /// A classifier, which learns within a few epochs.
 fn classifier(optimiser: OptimiserChoice) -> RunConfig {
-    let mut config = small(MethodChoice::Supervised, [300, 400], 16, 4);
+    let mut config = small(&methods::SUPERVISED, [300, 400], 16, 4);
     config.augmentation.crop_scale = (0.7, 1.0);
     config.augmentation.hue = 0.1;
     config.augmentation.grey = 0.0;
@@ -81,7 +86,7 @@ fn learns(device: &Device, (config, (falls, gains), expected_heads): Case) {
         let [before, after] = [judged[1], judged[judged.len() - 1]];
         assert!(after > before + gain, "{method}, {optimiser}: {before} before, {after} after");
     }
-    assert_eq!(saved.method, method.name());
+    assert_eq!(saved.method, method.name);
     assert_eq!(heads(&saved), expected_heads);
     if !expected_heads.is_empty() {
         assert_eq!(saved.judged_layer, "normalise");
@@ -109,7 +114,7 @@ fn all_methods_learn_on_cuda() {
 fn biases_and_norms_do_not_decay_with_lars_and_adam_w() {
     for optimiser in [OptimiserChoice::Lars, OptimiserChoice::AdamW] {
         let mut config = classifier(optimiser);
-        config.method.name = MethodChoice::And;
+        config.method.name = &methods::AND;
         config.data.shapes_train = 50;
         (config.training.learning_rate, config.training.weight_decay) = (1e-6, 1e6);
         let mut trainer = trainer(&Device::cpu(1), &config, &data(&config));
@@ -131,16 +136,16 @@ fn instance_is_round_0_of_and_in_every_round() {
         config.training.rounds = rounds;
         Run::new(&config).whole().1
     };
-    let (and, instance) = (of(MethodChoice::And, 0), of(MethodChoice::Instance, 0));
+    let (and, instance) = (of(&methods::AND, 0), of(&methods::INSTANCE, 0));
     assert_eq!((and.weights, and.state), (instance.weights, instance.state));
     assert_eq!(instance.method, "instance");
-    let longer = of(MethodChoice::Instance, 1);
+    let longer = of(&methods::INSTANCE, 1);
     assert!(longer.neighbourhoods().is_none());
     assert_eq!(longer.standing.position.round, 2);
 }
 
 /// Few pictures, few epochs.
-fn tiny(method: MethodChoice) -> RunConfig {
+fn tiny(method: &'static MethodSpec) -> RunConfig {
     let mut config = small(method, [24, 8], 8, 2);
     (config.training.batch, config.training.rounds, config.training.epochs) = (8, 1, 2);
     config
@@ -148,7 +153,7 @@ fn tiny(method: MethodChoice) -> RunConfig {
 
 /// Anchorhood with a momentum encoder, a predictor and a memory that is filled first.
 fn with_all_parts() -> RunConfig {
-    let mut config = tiny(MethodChoice::Anchorhood);
+    let mut config = tiny(&methods::ANCHORHOOD);
     config.method.momentum_rows = true;
     config.method.predictor = true;
     config.discovery.fill = true;
@@ -247,18 +252,18 @@ fn steps_have_the_gradients_of_their_losses() {
     let parts = ["", "projector", "predictor"];
     let all = parts.map(|part| ("anchorhood with all parts".into(), with_all_parts(), part));
     let others = [
-        (MethodChoice::Anchorhood, &["", "projector"][..]),
-        (MethodChoice::SimClr, &["", "projector"]),
-        (MethodChoice::SimSiam, &["predictor"]),
-        (MethodChoice::Byol, &["", "projector", "predictor"]),
-        (MethodChoice::NnClr, &["predictor"]),
-        (MethodChoice::DeepCluster, &["", "classifier"]),
-        (MethodChoice::Nat, &[""]),
-        (MethodChoice::Counting, &[""]),
-        (MethodChoice::SplitBrain, &["", "ab", "lightness"]),
-        (MethodChoice::Colour, &[""]),
-        (MethodChoice::Jigsaw, &["", "arrangement"]),
-        (MethodChoice::Context, &[""]),
+        (&methods::ANCHORHOOD, &["", "projector"][..]),
+        (&methods::SIMCLR, &["", "projector"]),
+        (&methods::SIMSIAM, &["predictor"]),
+        (&methods::BYOL, &["", "projector", "predictor"]),
+        (&methods::NNCLR, &["predictor"]),
+        (&methods::DEEPCLUSTER, &["", "classifier"]),
+        (&methods::NAT, &[""]),
+        (&methods::COUNTING, &[""]),
+        (&methods::SPLIT_BRAIN, &["", "ab", "lightness"]),
+        (&methods::COLOUR, &[""]),
+        (&methods::JIGSAW, &["", "arrangement"]),
+        (&methods::CONTEXT, &[""]),
     ];
     let others = others.into_iter().flat_map(|(method, parts)| {
         parts.iter().map(move |part| (method.to_string(), tiny(method), *part))

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorhood_train::{Event, MethodChoice, Outcome, RunDir, TrainError, check_data};
+use anchorhood_train::{Event, Outcome, RunDir, TrainError, check_data, methods};
 
 use crate::common::{self, Brought, Run};
 
 /// A run of SimCLR.
 fn run() -> Run {
     let mut config = common::tiny();
-    config.method.name = MethodChoice::SimClr;
+    config.method.name = &methods::SIMCLR;
     config.training.rounds = 0;
     config.training.epochs = 3;
     Run::new(&config)

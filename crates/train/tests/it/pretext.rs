@@ -4,7 +4,7 @@
 use anchorhood_data::{Dataset, Pictures};
 use anchorhood_engine::Device;
 use anchorhood_models::Architecture;
-use anchorhood_train::{Checkpoint, MethodChoice, MethodKind, PretextMeasured, RunConfig};
+use anchorhood_train::{Checkpoint, MethodSpec, PretextMeasured, RunConfig, methods};
 
 use crate::common::{Run, beside_each_other, data, heads, losses, on_cuda, pretexts, small};
 
@@ -15,24 +15,24 @@ type Holds = fn(&[f64], &[f64]) -> bool;
 
 /// How a pretext task goes: by which method, for how many epochs at which rate, and what must be
 /// true of the figures that it tells.
-type Task = (MethodChoice, (usize, f64), &'static [(&'static str, Holds)]);
+type Task = (&'static MethodSpec, (usize, f64), &'static [(&'static str, Holds)]);
 
-const CONTEXT: Task = (MethodChoice::Context, (2, 0.003), &[("arrangement", is_guessed)]);
-const COLOUR: Task = (MethodChoice::Colour, (3, 0.003), &[("ab", is_guessed)]);
+const CONTEXT: Task = (&methods::CONTEXT, (2, 0.003), &[("arrangement", is_guessed)]);
+const COLOUR: Task = (&methods::COLOUR, (3, 0.003), &[("ab", is_guessed)]);
 const TASKS: [Task; 7] = [
     CONTEXT,
     COLOUR,
-    (MethodChoice::Jigsaw, (2, 0.003), &[("arrangement", is_guessed)]),
-    (MethodChoice::SplitBrain, (3, 0.003), &[("ab", is_guessed), ("lightness", is_guessed)]),
+    (&methods::JIGSAW, (2, 0.003), &[("arrangement", is_guessed)]),
+    (&methods::SPLIT_BRAIN, (3, 0.003), &[("ab", is_guessed), ("lightness", is_guessed)]),
     // The discriminator tells pairs apart better than by chance, and those it judges keep it from
     // being always right.
-    (MethodChoice::BiGan, (3, 0.003), &[("pairs", are_told_apart)]),
+    (&methods::BIGAN, (3, 0.003), &[("pairs", are_told_apart)]),
     // Quarters add up to their own picture rather than to another.
-    (MethodChoice::Counting, (6, 0.003), &[("accuracy", |right, _| right[5] > 0.57)]),
+    (&methods::COUNTING, (6, 0.003), &[("accuracy", |right, _| right[5] > 0.57)]),
     // A classifier that is drawn anew every epoch is right more often than always naming the
     // largest cluster, and clusters neither run together nor are found anew by chance.
     (
-        MethodChoice::DeepCluster,
+        &methods::DEEPCLUSTER,
         (8, 0.02),
         &[
             ("accuracy", gains),
@@ -102,17 +102,17 @@ fn suns() -> Dataset {
 }
 
 /// A method's own recipe for a network, and what its task can be learnt from.
-fn of_method(method: MethodChoice, network: Architecture) -> (RunConfig, Dataset) {
+fn of_method(method: &'static MethodSpec, network: Architecture) -> (RunConfig, Dataset) {
     let mut config = small(method, [600, 30], 16, 4);
     config.network.architecture = network;
     config.training.batch = 20;
     config.method.clusters = 10;
-    if method.kind() == MethodKind::Targets {
+    if method.kind == methods::MethodKind::Targets {
         let data = data(&config);
         return (config, data);
     }
     config.network.width = if network == Architecture::AlexNet { 4 } else { 8 };
-    if method.colours().is_some() {
+    if method.colours.is_some() {
         return (config, sky_and_earth());
     }
     // Whole pictures, whose parts are always at the same places.
@@ -124,7 +124,7 @@ fn of_method(method: MethodChoice, network: Architecture) -> (RunConfig, Dataset
 /// What was told of the task, epoch after epoch, the losses, and what was saved.
 fn told(
     device: &Device,
-    method: MethodChoice,
+    method: &'static MethodSpec,
     network: Architecture,
     (epochs, rate): (usize, f64),
 ) -> (Vec<PretextMeasured>, Vec<f64>, Checkpoint) {
@@ -134,7 +134,7 @@ fn told(
     let (events, saved) = Run::on(device, &config, data).whole();
     let told = pretexts(&events);
     assert_eq!(told.len(), epochs);
-    assert_eq!(saved.method, method.name());
+    assert_eq!(saved.method, method.name);
     (told, losses(&events), saved)
 }
 
@@ -149,7 +149,7 @@ fn is_learnt(device: &Device, ((method, how_long, figures), network): (Task, Arc
         let counted = saved.state.words(name).map_or(&[][..], |(_, counted)| counted);
         assert!(counted.iter().all(|c| *c == 0), "{counted:?}");
     }
-    if method == MethodChoice::BiGan {
+    if method == &methods::BIGAN {
         let parts = ["pictures", "latents", "pairs"].map(|part| format!("discriminator.{part}"));
         let heads = heads(&saved);
         assert!(heads[..2] == ["latent", "generator"] && heads[2..] == parts, "{heads:?}");
@@ -160,7 +160,7 @@ fn is_learnt(device: &Device, ((method, how_long, figures), network): (Task, Arc
 /// pictures are given near points all the same.
 fn points_are_reached(device: &Device, networks: &[Architecture]) {
     let reached = |network, rate| {
-        let (told, losses, _) = told(device, MethodChoice::Nat, network, (7, rate));
+        let (told, losses, _) = told(device, &methods::NAT, network, (7, rate));
         let (nearest, chance) = figure(&told, "own point nearest");
         println!("{network} at {rate:e}: {nearest:?}, by chance {chance:?}; {losses:?}");
         assert!(nearest[6] > 3.0 * chance[6], "{nearest:?}");
@@ -196,7 +196,7 @@ fn guesses_become_better_than_chance() {
 /// A method that guesses colours from others is refused a network that sees what is to be guessed.
 #[test]
 fn a_network_that_sees_the_answer_is_refused() {
-    let (mut config, _) = of_method(MethodChoice::SplitBrain, Architecture::ResNet18);
+    let (mut config, _) = of_method(&methods::SPLIT_BRAIN, Architecture::ResNet18);
     config.set("network.colours", "rgb").unwrap();
     let refused = config.check().unwrap_err().to_string();
     assert!(refused.starts_with("network.colours: split-brain"), "{refused}");

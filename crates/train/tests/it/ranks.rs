@@ -11,9 +11,9 @@ use anchorhood_distributed::ThreadRank;
 use anchorhood_engine::{Communicator, Cpu, Device, SimdLevel};
 use anchorhood_models::Architecture;
 use anchorhood_train::{
-    Checkpoint, DiscoverChoice, Discovered, Event, Labelled, LossRows, MethodChoice, Outcome,
+    Checkpoint, DiscoverChoice, Discovered, Event, Labelled, LossRows, MethodSpec, Outcome,
     Position, RunConfig, RunDir, TimeBudget, TrainError, Trainer, TrainingSet, checkpoint_path,
-    fellow_readers, found_by_first, measure, train,
+    fellow_readers, found_by_first, measure, methods, train,
 };
 
 use crate::common::{data, each, judged, losses, methods, pretexts, steps, tiny, tiny_by};
@@ -61,7 +61,7 @@ fn discovered(events: &[Event]) -> Option<Discovered> {
 }
 
 /// One step an epoch, statistics of the whole batch.
-fn one_step(method: MethodChoice) -> RunConfig {
+fn one_step(method: &'static MethodSpec) -> RunConfig {
     let mut config = tiny_by(method, [16, 8]);
     config.network.architecture = Architecture::ResNet10;
     config.training.rounds = 0;
@@ -72,7 +72,7 @@ fn one_step(method: MethodChoice) -> RunConfig {
 
 #[test]
 fn the_first_step_is_that_of_one_process() {
-    for method in methods().filter(|method| method.alone_because().is_none()) {
+    for method in methods().filter(|method| method.multi_process.is_ok()) {
         let config = one_step(method);
         let data = data(&config);
         let config = config.fitted(&data).unwrap();
@@ -123,7 +123,7 @@ fn a_run_goes_on_with_other_processes() {
 /// The same rows are drawn, whatever the number of processes, and other ones in another step.
 #[test]
 fn a_sampled_loss_is_that_of_one_process() {
-    let mut config = one_step(MethodChoice::And);
+    let mut config = one_step(&methods::AND);
     config.data.shapes_train = 64;
     config.training.batch = 8;
     config.discovery.fill = false;
@@ -171,7 +171,7 @@ fn apart(losses: &[f64], from: &[f64]) -> f64 {
 #[test]
 fn fifty_losses_part_as_those_of_one_process_do() {
     const STEPS: usize = 50;
-    let mut config = one_step(MethodChoice::And);
+    let mut config = one_step(&methods::AND);
     config.network.width = 8;
     config.discovery.fill = false;
     config.training.batch = 8;
@@ -289,11 +289,11 @@ fn what_cannot_be_trained_together_is_refused() {
     let uneven = said(3, &|_| tiny());
     assert!(uneven.contains("batch of 8") && uneven.contains("3 processes"), "{uneven}");
     for (method, why) in [
-        (MethodChoice::NnClr, "the nearest of all pictures"),
-        (MethodChoice::Counting, "the next of the batch"),
+        (&methods::NNCLR, "the nearest of all pictures"),
+        (&methods::COUNTING, "the next of the batch"),
     ] {
         let alone = said(2, &|_| one_step(method));
-        let named = alone.contains(method.name()) && alone.contains(why);
+        let named = alone.contains(method.name) && alone.contains(why);
         assert!(named && alone.contains("there are 2"), "{alone}");
     }
     let differ = said(4, &|rank| {
@@ -355,7 +355,7 @@ fn a_folder_is_looked_through_together() {
 #[test]
 fn a_process_reads_the_pictures_of_its_batches() {
     let (batch, n) = (8, 40);
-    let mut config = one_step(MethodChoice::Instance);
+    let mut config = one_step(&methods::INSTANCE);
     config.training.batch = batch;
     let asked = ThreadRank::run(2, |rank| {
         let asked = Arc::new(Mutex::new(vec![]));

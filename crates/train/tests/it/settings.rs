@@ -28,7 +28,7 @@ fn another(setting: &Setting) -> String {
 fn every_setting_is_named_helped_and_flagged_once() {
     let mut seen = vec![];
     for setting in SETTINGS {
-        assert!(setting.help.len() > 10 && setting.help.ends_with('.'), "{}", setting.name);
+        assert!(setting.help().len() > 10 && setting.help().ends_with('.'), "{}", setting.name);
         assert!(!setting.ranges.is_empty(), "{}", setting.name);
         assert!(Setting::named(setting.name).is_some_and(|s| std::ptr::eq(s, setting)));
         // Which pictures, and where from, is said without a flag; and how a model sees them is the

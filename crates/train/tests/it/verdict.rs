@@ -3,8 +3,7 @@
 
 use anchorhood_engine::{Network, NetworkOptions, Result, Tensors};
 use anchorhood_train::{
-    Event, LabelFreeEvaluated, MethodChoice, Outcome, RunConfig, Subject, embedding_graph,
-    model_path,
+    Event, LabelFreeEvaluated, Outcome, RunConfig, Subject, embedding_graph, methods, model_path,
 };
 
 use crate::common::{self, Brought, Run, each, without_clock};
@@ -13,7 +12,7 @@ use crate::common::{self, Brought, Run, each, without_clock};
 fn config(patience: usize) -> RunConfig {
     let mut config = common::tiny();
     config.data.shapes_train = 40;
-    config.method.name = MethodChoice::Instance;
+    config.method.name = &methods::INSTANCE;
     config.training.rounds = 7;
     config.evaluation.patience = patience;
     config

@@ -6,14 +6,14 @@ use std::path::Path;
 use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
 use anchorhood_train::{
-    Checkpoint, ConfigError, MethodChoice, RunConfig, RunDir, Standing, TrainError, Trainer,
-    TrainingSet, judge, train,
+    Checkpoint, ConfigError, RunConfig, RunDir, Standing, TrainError, Trainer, TrainingSet, judge,
+    methods, train,
 };
 
 use crate::common::{Run, data, judged, small, trainer, unlabelled};
 
 fn config(whiten: f64) -> RunConfig {
-    let mut config = small(MethodChoice::SimClr, [240, 200], 16, 4);
+    let mut config = small(&methods::SIMCLR, [240, 200], 16, 4);
     (config.training.batch, config.training.epochs) = (30, 3);
     config.evaluation.k = 9;
     config.method.whiten = whiten;
