@@ -80,4 +80,4 @@ pub use precision::Precision;
 pub use profile::{PartTime, Profile};
 pub use shards::merge_softmax;
 pub use similarity::{DevicePositives, Neighbours, Positives, RowSample, Scan, ScanResult};
-pub use stream::{Counting, Loss, SoftmaxLoss, Stream, StreamBackend, Tiles};
+pub use stream::{Counting, HostLoss, Loss, SoftmaxLoss, Stream, StreamBackend, Tiles};

@@ -13,7 +13,7 @@ mod step_ops;
 
 use std::any::Any;
 
-pub use step_ops::{Counting, Loss, SoftmaxLoss, StepOps, Tiles};
+pub use step_ops::{Counting, HostLoss, Loss, SoftmaxLoss, StepOps, Tiles};
 pub(crate) use step_ops::{Labelled, Rows, Views, made_for_shape};
 
 use crate::batch::{Batch, BatchSource, Epoch};
@@ -52,7 +52,7 @@ impl Stream {
 
     /// Asks for one step and does not wait for it. `work` makes the same calls every time; it may
     /// be called twice for a step, or its calls may be known already and be launched as a whole, so
-    /// what it does beside giving work to the device belongs into [`Stream::host_call`].
+    /// what it does beside giving work to the device belongs into [`Stream::custom_loss`].
     pub fn step(
         &mut self,
         source: &mut BatchSource,
@@ -108,12 +108,6 @@ impl Stream {
         self.backend.profile()
     }
 
-    /// Work for the host in the midst of a step: what the step asked for before is done when it
-    /// runs, and what it asks for afterwards begins when it has ended.
-    pub fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.backend.host_call(work)
-    }
-
     /// Waits for all steps asked for and appends the loss of each since the last time; lowers the
     /// flag.
     pub fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
@@ -154,7 +148,6 @@ pub trait StreamBackend: StepOps + Send {
     fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()>;
     fn begin_step(&mut self) -> Result<()>;
     fn end_step(&mut self, worked: Result<()>) -> Result<Stepped>;
-    fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
     fn losses(&mut self, into: &mut Vec<f64>) -> Result<()>;
     fn capacity(&self) -> usize;
     fn set_step(&mut self, number: u64, rate: f32) -> Result<()>;

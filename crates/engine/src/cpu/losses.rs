@@ -9,13 +9,11 @@
 mod cosine;
 mod counting;
 mod cross_entropy;
-mod mean_squared;
 mod quantise;
 
 pub(crate) use cosine::{cosine, mean_of_others};
 pub(crate) use counting::{Parts, counting};
 pub(crate) use cross_entropy::{Labelled, cross_entropy};
-pub(crate) use mean_squared::mean_squared;
 pub(crate) use quantise::{quantise, tally};
 
 /// Rows that a task takes at least, so that short rows are worth a task.

@@ -130,10 +130,6 @@ impl StreamBackend for CpuStream {
         Ok(Stepped::Done)
     }
 
-    fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        work()
-    }
-
     fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
         into.append(&mut self.losses);
         self.failed = false;

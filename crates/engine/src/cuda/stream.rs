@@ -124,7 +124,7 @@ kernels! {
         "quarters": quarters;
         "tiles": tiles;
         "losses": cross_entropy, accumulate_loss, loss_share, add_loss, cosine, mean_of_others,
-            mean_squared, tally, quantise, gather_rows, counting_losses, counting_gradient;
+            tally, quantise, gather_rows, counting_losses, counting_gradient;
     }
 }
 
@@ -386,6 +386,36 @@ impl GpuStream {
         work(self, &self.side)
     }
 
+    /// Work for the host in the midst of a step: what the step asked for before is done when it
+    /// runs, and what it asks for afterwards begins when it has ended.
+    fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        match self.mode {
+            Mode::Direct => {
+                self.join_beside()?;
+                self.cuda.synchronise()?;
+                work()
+            }
+            Mode::Recording => {
+                let mut recording = self.end_recording(Ok(()))?;
+                recording.launch(&self.cuda)?;
+                self.recording.push((self.signature, recording));
+                self.cuda.synchronise()?;
+                work()?;
+                self.begin_recording()
+            }
+            Mode::Replaying => {
+                if !self.launch_known()? {
+                    self.mode = Mode::Differing;
+                    return Ok(());
+                }
+                self.launched += 1;
+                self.cuda.synchronise()?;
+                work()
+            }
+            Mode::Differing => Ok(()),
+        }
+    }
+
     /// Adds rows of losses to the step's.
     fn lose(&mut self, rows: &Buffer, weight: f32) -> Result<()> {
         let (at, count) = (slice(&self.cuda, rows)?, rows.len());
@@ -562,34 +592,6 @@ impl StreamBackend for GpuStream {
                 self.known = Known::Nothing;
                 Ok(Stepped::Again)
             }
-        }
-    }
-
-    fn host_call(&mut self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        match self.mode {
-            Mode::Direct => {
-                self.join_beside()?;
-                self.cuda.synchronise()?;
-                work()
-            }
-            Mode::Recording => {
-                let mut recording = self.end_recording(Ok(()))?;
-                recording.launch(&self.cuda)?;
-                self.recording.push((self.signature, recording));
-                self.cuda.synchronise()?;
-                work()?;
-                self.begin_recording()
-            }
-            Mode::Replaying => {
-                if !self.launch_known()? {
-                    self.mode = Mode::Differing;
-                    return Ok(());
-                }
-                self.launched += 1;
-                self.cuda.synchronise()?;
-                work()
-            }
-            Mode::Differing => Ok(()),
         }
     }
 

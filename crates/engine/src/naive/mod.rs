@@ -16,7 +16,6 @@ pub mod elementwise;
 pub mod l2_normalise;
 pub mod lab;
 pub mod linear;
-pub mod mean_squared;
 mod network;
 pub mod optimisers;
 pub mod pool;

@@ -5,6 +5,9 @@ use super::Stream;
 use crate::similarity::{DevicePositives, check_temperature, rows};
 use crate::{Buffer, Error, Result, RowSample};
 
+/// A loss of one's own: is given values, and writes losses and the gradient of their mean.
+pub type HostLoss<'a> = &'a mut dyn FnMut(&[f32], &mut [f32], &mut [f32]) -> Result<()>;
+
 /// Where a loss goes.
 pub struct Loss<'a> {
     /// Takes (`=`) a loss for each row.
@@ -364,12 +367,14 @@ impl Stream {
         self.backend.cosine([predictions, targets], dim, loss)
     }
 
-    /// The mean squared difference of each row of two matrices, with a gradient for the first
-    /// alone.
-    pub fn mean_squared(&mut self, a: &Buffer, b: &Buffer, dim: usize, loss: Loss) -> Result<()> {
-        check_pair(a, b, dim, &loss)?;
+    /// A loss of one's own, by code that runs on the host: `work` is given the values of `of`, and
+    /// writes as many losses as `loss.rows` has and the gradient of their mean; the loss's weight is
+    /// applied afterwards. What the step asked for before is done when it runs, and it is called
+    /// once in each step. On a GPU the step waits for it, and for the values on their way.
+    pub fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()> {
+        loss.check(loss.rows.len(), of)?;
         let loss = self.shared(loss);
-        self.backend.mean_squared([a, b], dim, loss)
+        self.backend.custom_loss(of, loss, work)
     }
 
     /// For each row of stacked views, the mean of the same picture's other views, each normalised
@@ -583,7 +588,7 @@ pub trait StepOps {
     fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()>;
     fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()>;
     fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()>;
-    fn mean_squared(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()>;
+    fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()>;
     fn mean_of_others(&mut self, of: Views, normalise: bool, to: &mut Buffer) -> Result<()>;
     fn nearest_rows(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer) -> Result<()>;
     fn blend_rows(

@@ -345,9 +345,9 @@ fn what_does_not_fit_is_refused(device: &Device, _: f64) {
     };
     refused(2, 6, &|s, loss| s.cosine(&six, &four, 3, loss));
     refused(3, 6, &|s, loss| s.cosine(&six, &six, 3, loss));
-    refused(2, 4, &|s, loss| s.mean_squared(&six, &six, 3, loss));
-    refused(1, 6, &|s, loss| s.mean_squared(&six, &six, 4, loss));
-    refused(2, 6, &|s, loss| s.mean_squared(&six, &six, 0, loss));
+    refused(2, 4, &|s, loss| s.custom_loss(&six, loss, &mut |_, _, _| Ok(())));
+    let of_its_own = || Err(Error::Plan("no loss".into()));
+    refused(2, 6, &|s, loss| s.custom_loss(&six, loss, &mut |_, _, _| of_its_own()));
     refused(6, 6, &|s, loss| s.contrastive(&six, 1, 1, 0.5, loss));
     refused(6, 6, &|s, loss| s.contrastive(&six, 2, 0, 0.5, loss));
     refused(6, 6, &|s, loss| s.contrastive(&six, 4, 1, 0.5, loss));

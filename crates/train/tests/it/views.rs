@@ -4,7 +4,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use anchorhood_engine::{Batch, Device, Graph, Network, NetworkOptions, Result, Stream};
+use anchorhood_engine::{
+    Batch, Buffer, Device, Graph, Loss, Network, NetworkOptions, Result, Stream,
+};
 use anchorhood_train::methods::{Method, ViewSettings};
 use anchorhood_train::{Placement, Position, RunConfig, Trainer, TrainingSet};
 
@@ -12,8 +14,8 @@ use crate::common;
 
 /// Shows each view to a network without weights, and keeps what comes out.
 struct Watcher {
-    device: Device,
     network: Network,
+    losses: Buffer,
     views: Vec<ViewSettings>,
     seen: Arc<Mutex<Vec<Vec<f32>>>>,
 }
@@ -30,9 +32,12 @@ impl Method for Watcher {
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         for view in 0..batch.views() {
             self.network.forward(stream, 0, batch.view(view))?;
-            let (device, network, seen) = (&self.device, &self.network, &self.seen);
-            stream.host_call(&mut || {
-                seen.lock().unwrap().push(device.download(network.output())?);
+            let (output, gradient) = self.network.output_and_gradient();
+            let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
+            stream.custom_loss(output, loss, &mut |features, losses, gradient| {
+                losses.fill(0.0);
+                gradient.fill(0.0);
+                self.seen.lock().unwrap().push(features.to_vec());
                 Ok(())
             })?;
         }
@@ -54,7 +59,7 @@ fn seen(device: &Device, config: &RunConfig, views: &[ViewSettings]) -> Vec<Vec<
     let options = NetworkOptions::new(config.training.batch);
     let seen = Arc::new(Mutex::new(vec![]));
     let watcher = Watcher {
-        device: device.clone(),
+        losses: device.zeros(config.training.batch).unwrap(),
         network: device.network(&graph, &options).unwrap(),
         views: views.to_vec(),
         seen: seen.clone(),

@@ -1,19 +1,13 @@
 //! What steps are made of, on a CPU.
 
-use pulp::Arch;
-
 use super::super::quarters::quarters;
 use super::super::similarity::SoftmaxCall;
 use super::super::{losses, similarity, tiles, uniform};
 use super::{CpuStream, indices, indices_mut, values, values_mut};
 use crate::stream::{
-    Counting, Labelled, Loss, Rows, SoftmaxLoss, StepOps, Tiles, Views, made_for_shape,
+    Counting, HostLoss, Labelled, Loss, Rows, SoftmaxLoss, StepOps, Tiles, Views, made_for_shape,
 };
 use crate::{Buffer, Result, RowSample, Shard};
-
-/// A loss over the rows of two matrices, of a length and with a weight: writes the losses and the
-/// gradient of the first.
-type PairLoss = fn(Arch, [&[f32]; 2], usize, f32, &mut [f32], &mut [f32]);
 
 impl CpuStream {
     /// The softmax of all processes' queries over all processes' keys, of which `shard` is here, or
@@ -61,20 +55,6 @@ impl CpuStream {
         let own = &losses[rank * count..][..count];
         values_mut(loss.rows)?.copy_from_slice(own);
         self.lose(values(loss.rows)?, loss.weight)
-    }
-
-    /// A loss of the rows of two matrices.
-    fn pair_loss(
-        &mut self,
-        loss_of: PairLoss,
-        [a, b]: [&Buffer; 2],
-        dim: usize,
-        loss: Loss,
-    ) -> Result<()> {
-        let (arch, weight, of) = (self.cpu.arch(), loss.weight, [values(a)?, values(b)?]);
-        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
-        self.cpu.install(|| loss_of(arch, of, dim, weight, rows, gradient));
-        self.lose(values(loss.rows)?, weight)
     }
 }
 
@@ -189,11 +169,17 @@ impl StepOps for CpuStream {
     }
 
     fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
-        self.pair_loss(losses::cosine, of, dim, loss)
+        let (arch, weight, of) = (self.cpu.arch(), loss.weight, [values(of[0])?, values(of[1])?]);
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        self.cpu.install(|| losses::cosine(arch, of, dim, weight, rows, gradient));
+        self.lose(values(loss.rows)?, weight)
     }
 
-    fn mean_squared(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
-        self.pair_loss(losses::mean_squared, of, dim, loss)
+    fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()> {
+        let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
+        work(values(of)?, rows, gradient)?;
+        gradient.iter_mut().for_each(|g| *g *= loss.weight);
+        self.lose(values(loss.rows)?, loss.weight)
     }
 
     fn mean_of_others(&mut self, of: Views, normalise: bool, to: &mut Buffer) -> Result<()> {

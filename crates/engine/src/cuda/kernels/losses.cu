@@ -195,23 +195,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// loss = mean over a row of (a - b)^2; the gradient is that of a alone. `scale` is 2 weight / (rows dim).
-extern "C" __global__ void __launch_bounds__(THREADS)
-    mean_squared(const float *__restrict__ a, const float *__restrict__ b, u32 rows, u32 dim, float scale, float *losses,
-                 float *gradient) {
-    const u32 row = row_of_warp();
-    if (row >= rows) return;
-    a += (u64)row * dim, b += (u64)row * dim;
-    double sum = 0.0;
-    for (u32 d = threadIdx.x % 32; d < dim; d += 32) {
-        float difference = a[d] - b[d];
-        gradient[(u64)row * dim + d] = scale * difference;
-        sum += (double)difference * (double)difference;
-    }
-    sum = warp_sum(sum);
-    if (threadIdx.x % 32 == 0) losses[row] = (float)(sum / dim);
-}
-
 // to[row] = from[indices[row]].
 extern "C" __global__ void __launch_bounds__(THREADS)
     gather_rows(const float *__restrict__ from, const u32 *__restrict__ indices, u32 rows, u32 dim, float *to) {

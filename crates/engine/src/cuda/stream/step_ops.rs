@@ -11,8 +11,9 @@ use super::super::similarity::{
 use super::super::slice;
 use super::super::tiles::enqueue_tiles;
 use super::GpuStream;
+use crate::device::Backend;
 use crate::stream::{
-    Counting, Labelled, Loss, Rows, SoftmaxLoss, StepOps, Tiles, Views, made_for_shape,
+    Counting, HostLoss, Labelled, Loss, Rows, SoftmaxLoss, StepOps, Tiles, Views, made_for_shape,
 };
 use crate::{Buffer, Error, Result, RowSample};
 
@@ -259,14 +260,17 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn mean_squared(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
-        let rows = similarity::rows("rows", of[0].len(), dim)?;
-        let (shape, scale) = ([rows, dim], 2.0 * loss.weight / (rows * dim) as f32);
-        let from = [slice(&self.cuda, of[0])?, slice(&self.cuda, of[1])?];
-        self.row_loss(("squared", from, shape), loss, |s, outputs| {
-            let arguments = (from, counts(shape)?, scale, outputs);
-            s.enqueue(|k| &k.mean_squared, warps(rows)?, "the mean squared error", arguments)
-        })
+    fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()> {
+        let (cuda, weight) = (self.cuda.clone(), loss.weight);
+        let (rows, gradient) = (&mut *loss.rows, &mut *loss.gradient);
+        self.host_call(&mut || {
+            let (mut losses, mut slope) = (vec![0.0; rows.len()], vec![0.0; gradient.len()]);
+            work(&cuda.download(of)?, &mut losses, &mut slope)?;
+            slope.iter_mut().for_each(|g| *g *= weight);
+            cuda.write(&losses, rows)?;
+            cuda.write(&slope, gradient)
+        })?;
+        self.lose(rows, weight)
     }
 
     fn mean_of_others(&mut self, of: Views, normalise: bool, to: &mut Buffer) -> Result<()> {
