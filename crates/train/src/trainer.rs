@@ -212,10 +212,12 @@ impl Trainer {
 
     /// Before the first step of an epoch, counted over all rounds.
     fn before_epoch(&mut self, epoch: usize) -> Result<(), TrainError> {
+        let steps = epoch * self.batches();
         let mut features = self.extractor();
         Ok(self.method.before_epoch(&mut EpochStart {
             device: &self.device,
             epoch,
+            steps,
             features: &mut features,
         })?)
     }

@@ -28,10 +28,15 @@ use crate::discovery::mutual_information;
 use crate::methods::recipes::{one_round, photographs};
 use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::vectors::{Whitening, kmeans_within, to_unit_length};
-use anchorhood_engine::{Batch, Buffer, Device, Error, Graph, Loss, Network, Result, Stream};
+use anchorhood_engine::{
+    Batch, Buffer, Device, Error, FrozenSteps, Graph, Loss, Network, Optimiser, ParameterGroup,
+    Result, Stream,
+};
 
 use crate::methods::tally::{counted, go_on};
-use crate::methods::{EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Values};
+use crate::methods::{
+    EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Values, parameter_groups,
+};
 
 /// Classify images into clusters of their own features.
 pub static DEEPCLUSTER: MethodSpec = MethodSpec {
@@ -74,11 +79,15 @@ const ROUNDS: usize = 20;
 const LABELS: &str = "clusters";
 const TALLY: &str = "tally";
 const INFORMATION: &str = "mutual_information";
+const DRAWN: &str = "drawn";
 
 /// An encoder, whose output is judged, a classifier, and the cluster of every picture.
 pub struct DeepCluster {
     encoder: Network,
     classifier: Network,
+    /// Steps that the run had taken when the classifier was drawn.
+    drawn: u32,
+    optimiser: Optimiser,
     seed: u64,
     of: Vec<u32>,
     /// How much the clusters say of those before.
@@ -119,6 +128,8 @@ impl DeepCluster {
             tally: device.upload_indices(&vec![0; clusters + 1])?,
             losses: device.zeros(setup.batch)?,
             information: 0.0,
+            drawn: 0,
+            optimiser: setup.optimiser,
             seed: setup.seed,
             encoder,
             classifier,
@@ -128,6 +139,17 @@ impl DeepCluster {
 
     fn clusters(&self) -> usize {
         self.classifier.features()
+    }
+
+    /// Goes on with a classifier that was drawn after so many steps, which AdamW does not count.
+    fn count_from(&mut self, steps: u32) -> Result<()> {
+        self.drawn = steps;
+        if !matches!(self.optimiser, Optimiser::AdamW { .. }) {
+            return Ok(());
+        }
+        let groups = parameter_groups(&self.optimiser);
+        let frozen = FrozenSteps::from(0..u64::from(steps));
+        self.classifier.regroup(&|p| ParameterGroup { frozen, ..groups(p) })
     }
 
     /// Goes on with these clusters.
@@ -192,7 +214,7 @@ impl Method for DeepCluster {
         self.take(device, of)?;
         self.tally = device.upload_indices(&vec![0; clusters + 1])?;
         self.classifier.initialise(seed.wrapping_add(1))?;
-        Ok(())
+        self.count_from(start.steps as u32)
     }
 
     fn pretext(&mut self, device: &Device) -> Result<Vec<PretextFigure>> {
@@ -238,6 +260,7 @@ impl Method for DeepCluster {
         state.push(LABELS, vec![self.of.len()], Values::U32(self.of.clone()));
         state.push(TALLY, vec![tally.len()], Values::U32(tally));
         state.push(INFORMATION, vec![1], Values::F32(vec![self.information]));
+        state.push(DRAWN, vec![1], Values::U32(vec![self.drawn]));
         Ok(state)
     }
 
@@ -247,6 +270,7 @@ impl Method for DeepCluster {
         let tally = state.words_of(TALLY, &[clusters + 1], usize::MAX)?;
         self.information = state.floats_of(INFORMATION, &[1])?[0];
         self.tally = go_on(device, tally)?;
+        self.count_from(state.words_of(DRAWN, &[1], usize::MAX)?[0])?;
         Ok(self.take(device, of.to_vec())?)
     }
 }

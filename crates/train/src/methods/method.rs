@@ -106,6 +106,8 @@ pub struct EpochStart<'a> {
     pub device: &'a Device,
     /// Which epoch, counted over all rounds.
     pub epoch: usize,
+    /// Steps that the run has taken before it.
+    pub steps: usize,
     /// As a [`Round`]'s.
     pub features: &'a mut dyn FnMut(&mut Network) -> Result<Vec<f32>>,
 }

@@ -3,11 +3,11 @@
 
 use anchorhood_engine::{Device, Network, Precision, Role, Tensors};
 use anchorhood_models::Architecture;
-use anchorhood_train::{MethodSpec, OptimiserChoice, Position, RunConfig, methods};
+use anchorhood_train::{MethodSpec, OptimiserChoice, Position, RunConfig, Trainer, methods};
 
 use crate::common::{
     self, Run, beside_each_other, data, heads, judged, losses, methods, on_cuda, same_from_any_cut,
-    trainer,
+    steps, trainer,
 };
 
 /// What is learnt with, by how little the loss falls and how little features gain, if they do so
@@ -214,7 +214,7 @@ fn slope_of_the_loss(device: &Device, mut config: RunConfig, part: &str) -> f64 
     trainer.begin().unwrap();
     trainer.advance(at, 1).unwrap();
     let at = Position { batch: usize::from(task), ..at };
-    let loss = |trainer: &mut anchorhood_train::Trainer| {
+    let loss = |trainer: &mut Trainer| {
         trainer.begin().unwrap();
         trainer.advance(at, 1).unwrap()[0]
     };
@@ -272,6 +272,38 @@ fn steps_have_the_gradients_of_their_losses() {
     for some in cases.chunks(2) {
         beside_each_other(some.to_vec(), slope);
     }
+}
+
+/// DeepCluster's classifier is drawn anew for each epoch, and AdamW begins anew with it: the first
+/// step moves every value by the learning rate in every epoch.
+#[test]
+fn adamw_begins_anew_with_a_classifier_that_is_drawn_anew() {
+    let mut config = tiny(&methods::DEEPCLUSTER);
+    config.set("training.optimiser", "adamw").unwrap();
+    (config.training.learning_rate, config.training.weight_decay) = (0.125, 0.0);
+    let (data, device, second) = (data(&config), Device::cpu(1), Position::default().next_epoch(2));
+    let weights = |trainer: &mut Trainer, drawn: Option<u64>| {
+        let (_, classifier) = trainer.method().networks().swap_remove(1);
+        if let Some(seed) = drawn {
+            classifier.initialise(seed).unwrap();
+        }
+        let layer = classifier.graph().find("2").unwrap();
+        let weight = classifier.graph().node(layer).parameters[0];
+        classifier.read(Tensors::Values, weight).unwrap()
+    };
+    let mut before = trainer(&device, &config, &data);
+    let before = weights(&mut before, Some(config.seed + 1 + 1));
+    let mut after = trainer(&device, &config, &data);
+    after.begin().unwrap();
+    steps(&mut after, Position::default(), second, 2);
+    after.advance(second, 1).unwrap();
+    let moved = before.iter().zip(weights(&mut after, None)).map(|(old, new)| new - old);
+    let moved: Vec<f32> = moved.filter(|moved| *moved != 0.0).collect();
+    assert!(moved.len() > 10, "{moved:?}");
+    for moved in moved {
+        assert!((moved.abs() / 0.125 - 1.0).abs() < 1e-3, "{moved}");
+    }
+    resumes_to_the_bit(&device, &config);
 }
 
 mod long {
