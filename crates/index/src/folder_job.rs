@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::curate::each;
-use anchorhood_data::{FolderReport, LabelChoice, PictureFile};
+use anchorhood_data::{FolderReport, LabelChoice, PictureFile, name_of};
 use anchorhood_engine::Device;
 use anchorhood_storage::random::{Draws, Stream};
 use anchorhood_storage::{Disk, FileSystem};
@@ -270,7 +270,7 @@ impl<'a> FolderJob<'a> {
         let mut folders = vec![];
         for folder in self.folders {
             let whole = std::path::absolute(folder).map_err(SearchError::io(folder))?;
-            folders.push(whole.display().to_string());
+            folders.push(name_of(whole.as_os_str()));
         }
         let (model, folders) = (self.model.fingerprint(), folders.join(", "));
         let side = self.thumbnail_side();

@@ -9,7 +9,7 @@ mod update;
 use std::path::{Path, PathBuf};
 
 use crate::curate::{Hit, extend_unit, measure_recall, nearest, nearest_in_lists, nearest_where};
-use anchorhood_data::PREPROCESSING;
+use anchorhood_data::{PREPROCESSING, name_of};
 use anchorhood_engine::Device;
 use anchorhood_storage::{Disk, FileSystem};
 use anchorhood_train::InputForm;
@@ -243,17 +243,13 @@ impl IndexParts {
             self.folders = vec![IndexedFolder::alone(now)];
             return Ok(());
         }
-        let text = now.to_string_lossy();
-        let (label, path) = match text.split_once('=') {
+        let (label, path) = match now.to_str().and_then(|text| text.split_once('=')) {
             Some((label, path)) => (label.to_string(), PathBuf::from(path)),
-            None => {
-                let name = now.file_name().map(|name| name.to_string_lossy());
-                (name.unwrap_or_default().into_owned(), now.to_path_buf())
-            }
+            None => (now.file_name().map(name_of).unwrap_or_default(), now.to_path_buf()),
         };
         let labels: Vec<&str> = self.folders.iter().map(|f| f.label.as_str()).collect();
         let unknown =
-            SearchError::OtherFolders { given: text.into_owned(), there: labels.join(", ") };
+            SearchError::OtherFolders { given: name_of(now.as_os_str()), there: labels.join(", ") };
         let found = self.folders.iter_mut().find(|f| f.label == label);
         found.ok_or(unknown)?.path = path;
         Ok(())

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anchorhood_data::PREPROCESSING;
+use anchorhood_data::{PREPROCESSING, name_of};
 use anchorhood_storage::{AppendFile, Bytes, Disk, FileSystem};
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ impl JournalHeader {
             model: model.into(),
             layer: layer.map(str::to_owned),
             dim,
-            folder: folder.display().to_string(),
+            folder: name_of(folder.as_os_str()),
             thumbnail,
             preprocessing: PREPROCESSING,
         }

@@ -288,6 +288,15 @@ fn names_that_are_no_text_are_kept_reversibly() {
     let mut search = sandbox.command("neighbours photos --json -k 1");
     let answer = &Ran::of(search.arg(&path)).succeeded().json()[0];
     assert!(answer["query"].as_str().unwrap().ends_with("/photos/caf\\xe9.png"), "{answer}");
+
+    // A folder that is called so, from an index and when it is looked at again.
+    let folder = sandbox.path("").join(OsStr::from_bytes(b"f\xe9"));
+    fs::rename(sandbox.path("photos"), &folder).unwrap();
+    let index = |words: &str| Ran::of(sandbox.command(words).arg(&folder)).succeeded();
+    index("index -o f.index");
+    duplicates(&sandbox, "f.index --move-to copies").succeeded();
+    assert_eq!(fs::read_dir(sandbox.path("copies")).unwrap().count(), 2, "a copy and a record");
+    index("index -o f.index").prints("1 removed");
 }
 
 #[test]

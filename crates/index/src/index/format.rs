@@ -15,12 +15,13 @@
 //! Metadata: `format` (anchorhood-index), `model` (fingerprint), `model_path` (what it was called),
 //! `layer` (where it is not the last), `preprocessing` (JSON), `dtype` (of the vectors), `folders`
 //! (JSON: label, path and `from_here` of each, which is the path relative to the index's own
-//! folder, for when both were moved together), `classes` (JSON), `recall` (where divided).
+//! folder, for when both were moved together; both as names of files are written), `classes` (JSON), `recall` (where divided).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anchorhood_data::{name_of, picture_named};
 use anchorhood_storage::{Container, Disk, Dtype, FileSystem, NamedTensor, OpenContainer, Tensor};
 
 use super::stored::VECTORS;
@@ -106,7 +107,7 @@ fn metadata(parts: &IndexParts, classes: &[&String], path: &Path) -> BTreeMap<St
     let here = here.as_deref().and_then(Path::parent);
     let folder = |f: &IndexedFolder| FolderField {
         label: f.label.clone(),
-        path: f.path.display().to_string(),
+        path: name_of(f.path.as_os_str()),
         from_here: here.and_then(|here| from_to(here, &f.path)),
         of_list: f.of_list,
     };
@@ -146,7 +147,7 @@ fn from_to(from: &Path, to: &Path) -> Option<String> {
     let up = std::iter::repeat_n("..".as_ref(), from.len() - common);
     let down = to[common..].iter().map(|c| c.as_os_str());
     let way: PathBuf = up.chain(down).collect();
-    way.to_str().map(str::to_owned)
+    Some(name_of(way.as_os_str()))
 }
 
 /// Opens the file: what is small is read, what is large stays where it is.
@@ -206,12 +207,17 @@ struct FolderField {
     of_list: bool,
 }
 
+/// The path that [`name_of`] wrote.
+fn path_named(name: &str) -> PathBuf {
+    picture_named(Path::new(""), name)
+}
+
 impl FolderField {
     /// Where the pictures are now: where they were, else where they lie as seen from the index.
     fn now(self, index: &Path) -> IndexedFolder {
-        let (here, then) = (std::path::absolute(index).ok(), PathBuf::from(self.path));
+        let (here, then) = (std::path::absolute(index).ok(), path_named(&self.path));
         let here = here.as_deref().and_then(Path::parent);
-        let beside = here.zip(self.from_here).map(|(here, way)| here.join(way));
+        let beside = here.zip(self.from_here).map(|(here, way)| here.join(path_named(&way)));
         let beside = beside.filter(|folder| folder.is_dir() && !then.is_dir());
         let path = beside.unwrap_or(then);
         IndexedFolder { label: self.label, path, of_list: self.of_list }

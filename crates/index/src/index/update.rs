@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::{PREPROCESSING, Picture};
+use anchorhood_storage::same_file;
 use anchorhood_train::InputForm;
 
 use super::{IndexParts, PictureIndex, Thumbnails, extend_unit};
@@ -208,5 +209,5 @@ fn same_folder(given: &Path, there: &Path) -> bool {
         return false;
     };
     let list = || given.is_file() && given.parent() == Some(there);
-    given == there || list() || given.canonicalize().ok() == there.canonicalize().ok()
+    given == there || list() || same_file(&given, there).unwrap_or(false)
 }
