@@ -1,12 +1,12 @@
 //! The word that a server is to ask for: from a file, from the environment, from the command line,
 //! where every user of the machine can read it while the program runs, or drawn.
 
-use std::fs::File;
 use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anchorhood::serve::draw_token;
+use anchorhood::storage::open_regular;
 use clap::Args;
 
 use crate::terminal::failure::Failure;
@@ -77,7 +77,7 @@ fn from_environment() -> Result<Option<String>, Failure> {
 /// The file's text without the space around it.
 fn read(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MOST).read_to_string(&mut text));
+    let read = open_regular(path).and_then(|file| file.take(MOST).read_to_string(&mut text));
     match read {
         Ok(_) => Ok(text.trim().to_string()),
         Err(why) => Err(usage!("{}: the token cannot be read: {why}", path.display())),

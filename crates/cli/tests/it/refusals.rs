@@ -403,7 +403,7 @@ fn pipes_and_devices() {
         1 | neighbours --model a /dev/zero /dev/zero | /dev/zero; not a regular file
         1 | neighbours /dev/zero /dev/zero /dev/zero | /dev/zero
         2 | evaluate /dev/zero --network resnet18 --data shapes | /dev/zero
-        2 | serve a --token-file /dev/zero | 16
+        2 | serve a --token-file /dev/zero | /dev/zero; not a regular file
         ",
     );
     // Root may write anywhere but here.
@@ -413,6 +413,12 @@ fn pipes_and_devices() {
     if !common::pipe(&pipe) {
         return;
     }
-    refused(&sandbox, "2 | export a --onnx pipe --overwrite | pipe");
+    refused(
+        &sandbox,
+        "
+        2 | export a --onnx pipe --overwrite | pipe
+        2 | serve a --token-file pipe | pipe; not a regular file
+        ",
+    );
     assert!(pipe.exists() && !pipe.is_file());
 }
