@@ -263,3 +263,89 @@ fn is_named_copy(look: &Look) -> bool {
     let numbered = inside.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     named || numbered
 }
+
+#[cfg(test)]
+mod tests {
+    use anchorhood_data::Picture;
+
+    use super::*;
+
+    fn look(change: impl Fn(&mut Look)) -> Look {
+        let mut look = Look::of(&Picture::from_rgb(6, 4, vec![7; 72]).unwrap()).unwrap();
+        change(&mut look);
+        look
+    }
+
+    fn by_camera(change: impl Fn(&mut Look)) -> Look {
+        look(|look| {
+            look.metadata.camera = Some("Canon EOS 90D".into());
+            look.metadata.pixels = Some([6, 4]);
+            change(look);
+        })
+    }
+
+    fn written_by(software: &str) -> Look {
+        by_camera(|look| look.metadata.software = Some(software.into()))
+    }
+
+    fn named(name: &str) -> Look {
+        look(|look| look.path = Some(name.into()))
+    }
+
+    /// Of equal pixels; the original first, and the other way round.
+    #[test]
+    fn metadata_and_names_tell_the_original() {
+        let camera = || by_camera(|_| ());
+        let changed = |when| by_camera(|look| look.metadata.changed = Some(when));
+        let taken = |when| look(|look| look.metadata.taken = Some(when));
+        for (original, copy, reason) in [
+            (camera(), look(|_| ()), Reason::Camera),
+            (camera(), written_by("GIMP 2.10.36"), Reason::NotEdited),
+            (written_by("Firmware 1.1.2"), written_by("Adobe Photoshop 25.0"), Reason::NotEdited),
+            // The camera wrote other pixels than there are; either way up they are its own.
+            (camera(), by_camera(|l| l.metadata.pixels = Some([60, 40])), Reason::NotEdited),
+            (by_camera(|l| l.metadata.pixels = Some([4, 6])), look(|_| ()), Reason::Camera),
+            (changed(1), changed(2), Reason::NotEdited),
+            (camera(), written_by("some program"), Reason::NotEdited),
+            (taken(1), taken(2), Reason::Older),
+            (named("b.png"), named("a (1).png"), Reason::Name),
+        ] {
+            assert_eq!(compare([1, 0], [&original, &copy], None), (Ordering::Less, reason));
+            assert_eq!(compare([0, 1], [&copy, &original], None), (Ordering::Greater, reason));
+        }
+        // A camera counts before a time, and a time before a name.
+        let early = look(|look| look.metadata.taken = Some(0));
+        assert_eq!(compare([0, 1], [&camera(), &early], None).1, Reason::Camera);
+        let none = compare([0, 1], [&camera(), &camera()], None);
+        assert_eq!(none, (Ordering::Less, Reason::FirstByName));
+    }
+
+    #[test]
+    fn names_of_copies() {
+        for name in [
+            "holiday (1).jpg",
+            "copy of holiday.jpg",
+            "holiday - Copy.jpg",
+            "holiday-edited.jpg",
+            "Kopie von Urlaub.jpg",
+        ] {
+            assert!(is_named_copy(&named(name)), "{name}");
+        }
+        for name in ["holiday.jpg", "holiday 1.jpg", "copyright.jpg", "(a).jpg", "().jpg", "1.jpg"]
+        {
+            assert!(!is_named_copy(&named(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_editors() {
+        for name in
+            ["Adobe Photoshop 25.0 (Windows)", "GIMP 2.10", "Adobe Lightroom 7.1", "Snapseed"]
+        {
+            assert!(is_editor(name), "{name}");
+        }
+        for name in ["Ver.1.00", "HDR+ 1.0.585804376", "17.1.2", "Digital Camera X-T30 Ver2.00"] {
+            assert!(!is_editor(name), "{name}");
+        }
+    }
+}
