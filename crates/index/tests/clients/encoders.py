@@ -1,8 +1,9 @@
 """Image encoders as ONNX files, and what ONNX Runtime makes of three pictures with each: encoders.py FOLDER.
 
 For each NAME: NAME.onnx, NAME.bytes (three pictures, size × size × 3), NAME.f32 (three vectors of unit length); `list` has a line
-NAME SIZE LENGTH each. Files that must be refused are named in `refused`, with a word of the reason.
+NAME SIZE LENGTH each. The folder `prepared` has a model, its preprocessing, an image and its vector. Files that must be refused are named in `refused`, with a word of the reason.
 """
+import json
 import os
 import sys
 import warnings
@@ -12,6 +13,7 @@ import onnx
 import onnxruntime
 import timm
 import torch
+from PIL import Image
 from onnx import TensorProto, helper, numpy_helper
 
 warnings.filterwarnings("ignore")
@@ -85,6 +87,26 @@ listed[-1] = listed[-1].replace("maps_one", "maps")
 # Weights in a file of their own, as large models have them.
 onnx.save(onnx.load("mobilenet.onnx"), "external.onnx", save_as_external_data=True, location="external.data", size_threshold=0)
 judge("external", 64)
+
+# A model that says beside itself how images become squares: shortest side to 80 by bicubic, then the middle 64. Its folder has an
+# image, and what Pillow and ONNX Runtime make of it.
+os.mkdir("prepared")
+os.link("mobilenet.onnx", "prepared/model.onnx")
+with open("prepared/preprocessor_config.json", "w") as file:
+    json.dump({"size": {"shortest_edge": 80}, "crop_size": 64, "do_center_crop": True, "do_resize": True, "resample": 3,
+               "image_mean": CLIP[0], "image_std": CLIP[1]}, file)
+small = Image.fromarray(drawn.randint(0, 256, (7, 11, 3), dtype=np.uint8))
+image = small.resize((211, 133), Image.BICUBIC)
+os.mkdir("prepared/images")
+image.save("prepared/images/image.png")
+square = image.resize((int(80 * 211 / 133), 80), Image.BICUBIC)
+left, top = (square.width - 64) // 2, (square.height - 64) // 2
+square = np.asarray(square.crop((left, top, left + 64, top + 64)), dtype=np.float32)
+mean, std = (np.array(v, dtype=np.float32) for v in CLIP)
+pixels = ((square / 255 - mean) / std).transpose(2, 0, 1)[None]
+session = onnxruntime.InferenceSession("prepared/model.onnx", providers=["CPUExecutionProvider"])
+vector = session.run(None, {"input": np.ascontiguousarray(pixels)})[0][0]
+(vector / np.linalg.norm(vector)).astype(np.float32).tofile("prepared/vector.f32")
 
 # Channels last.
 graph = helper.make_graph(

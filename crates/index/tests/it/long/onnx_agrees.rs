@@ -4,12 +4,14 @@
 use std::path::Path;
 use std::process::Command;
 
+use anchorhood_engine::Device;
 use anchorhood_index::onnx::{Encoder, OnnxError, Runtime};
+use anchorhood_index::{Model, PictureIndex};
 use anchorhood_testing::{python_with, skip};
 
 /// Memory for the networks of this test.
 const MOST_BYTES: u64 = 1 << 30;
-const MODULES: [&str; 5] = ["numpy", "onnx", "onnxruntime", "timm", "torch"];
+const MODULES: [&str; 6] = ["numpy", "onnx", "onnxruntime", "PIL", "timm", "torch"];
 
 /// The files that the script makes; nothing where they cannot be made or run.
 fn encoders() -> Option<tempfile::TempDir> {
@@ -69,8 +71,25 @@ fn vectors_are_those_of_onnx_runtime_in_python() {
         assert!(worst < 1e-4, "{name}: {worst}");
         assert_ne!(ours[..dim], ours[dim..2 * dim], "{name}: pictures differ");
     }
+    preprocessing(&folder.path().join("prepared"));
     refusals(folder.path());
     damage(&folder.path().join("mobilenet.onnx"));
+}
+
+/// An image file becomes the vector that Pillow and ONNX Runtime make of it, by the model's own
+/// resizing and cutting: alone, and in an index.
+fn preprocessing(folder: &Path) {
+    let (model, device) = (Model::load(folder.join("model.onnx")).unwrap(), Device::cpu(1));
+    let mut embedder = model.embedder(&device, 1, None).unwrap();
+    let alone = embedder.embed_file(folder.join("images/image.png")).unwrap();
+    let file = folder.join("images.index");
+    let index = PictureIndex::build(&file, &model, &device, folder.join("images")).unwrap();
+    let expected = floats(&folder.join("vector.f32"));
+    for ours in [&alone[..], index.vector(0).unwrap()] {
+        let likeness: f32 = ours.iter().zip(&expected).map(|(a, b)| a * b).sum();
+        println!("prepared: similarity {likeness}");
+        assert!(likeness > 0.9999, "{likeness}");
+    }
 }
 
 /// What asks for too much, or for what nobody has.
