@@ -10,12 +10,11 @@ const LINE: usize = 64;
 const SHORT_LINE: usize = 32;
 /// Pixels along each side of the middle of an image that are looked at.
 const MOST: usize = 768;
-/// Above what a smaller image can have, an enlarged one has less than this share of what goes on as
-/// below.
-const ENLARGED: f32 = 0.3;
-/// A sharp image has at least this share of what goes on as in its middle frequencies near its
-/// finest.
-const SHARP: f32 = 0.25;
+/// How sharp the smaller of two images is at least (the share of what goes on in its middle
+/// frequencies that goes on near its finest), and which share an enlarged one then has less of,
+/// above what the smaller one can have, of what goes on below. Soft images have little there
+/// themselves, so the sharper the smaller one is, the more is believed.
+const SHARPNESSES: [(f32, f32); 2] = [(0.9, 0.5), (0.25, 0.3)];
 
 /// Mean power of each frequency along rows and columns, from none to one in two pixels.
 #[derive(Clone, Debug)]
@@ -97,8 +96,9 @@ impl Spectrum {
         let below = self.mean(cut * 0.5, cut * 0.8);
         let its_most = (smaller.0.len() - 1) as f32;
         let its_fine = smaller.mean(its_most * 0.6, its_most * 0.9);
-        let is_sharp = its_fine >= SHARP * smaller.mean(its_most * 0.2, its_most * 0.5);
-        is_sharp && above < ENLARGED * below
+        let its_middle = smaller.mean(its_most * 0.2, its_most * 0.5);
+        let sharp = SHARPNESSES.iter().find(|(sharp, _)| its_fine >= sharp * its_middle);
+        sharp.is_some_and(|(_, share)| above < share * below)
     }
 }
 
@@ -220,6 +220,7 @@ mod tests {
     use super::*;
     use anchorhood_data::{ImageMetadata, Picture, encode_jpeg};
     use anchorhood_storage::random::{Draws, Stream};
+    use image::imageops;
 
     fn noise(number: u64, side: usize, by: f32) -> Vec<f32> {
         let mut noise = vec![0.0; side * side];
@@ -254,6 +255,12 @@ mod tests {
         assert!(!smooth.is_enlarged(2.0, &smooth), "both are soft");
         assert!(!sharp.is_enlarged(2.0, &sharp));
         assert!(Spectrum::of(&luma(16, &noise[..256])).is_none());
+        // Of an image that is sharp to its finest detail, also one that is hardly larger.
+        let pixels = image::GrayImage::from_raw(128, 128, large.pixels.clone()).unwrap();
+        let (side, by) = (150, 150.0 / 128.0);
+        let slightly = imageops::resize(&pixels, side, side, imageops::FilterType::Lanczos3);
+        let slightly = Luma { rows: 150, columns: 150, pixels: slightly.into_raw() };
+        assert!(Spectrum::of(&slightly).unwrap().is_enlarged(by, &sharp));
     }
 
     #[test]
