@@ -21,20 +21,19 @@
 //! encoder's features, which are judged and better than the projector's, whitened as those are:
 //! sure anchors then have purer neighbourhoods. One cosine spans all rounds.
 
-use crate::config::{FeatureSource, Preset, RunConfig};
-use crate::discovery::Neighbourhoods;
-use crate::methods::and::memory_row_bytes;
-use crate::methods::recipes::{views, views_of_preset};
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::vectors::{Whitening, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Scalar, Stream};
 
+use crate::config::{FeatureSource, Preset, RunConfig};
+use crate::discovery::Neighbourhoods;
+use crate::methods::and::memory_row_bytes;
 use crate::methods::chain::{Chain, Head, momentum_at};
 use crate::methods::memory::{Memory, PROJECTED};
 use crate::methods::mlp::MlpEnd;
+use crate::methods::recipes::{views, views_of_preset};
 use crate::methods::{
-    MemorySettings, Method, Round, Setup, SiameseSettings, StateDict, StateError, ViewPasses,
-    ViewSettings, ViewStatistics,
+    Embeds, MemorySettings, Method, MethodKind, MethodSpec, Round, Setup, SiameseSettings,
+    StateDict, StateError, ViewPasses, ViewSettings, ViewStatistics,
 };
 
 /// Compare views, and draw them towards discovered neighbours in a memory.

@@ -15,13 +15,15 @@
 //! τ = 0.1, η = 0.5, k = 1); nothing is adapted at 32×32. The feature that is compared is also the
 //! one that is judged.
 
-use crate::config::RunConfig;
-use crate::discovery::{MemoryBank, Neighbourhoods};
-use crate::methods::{Embeds, INSTANCE, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Stream};
 
+use crate::config::RunConfig;
+use crate::discovery::{MemoryBank, Neighbourhoods};
 use crate::methods::memory::{BANK, Memory};
-use crate::methods::{MemorySettings, Method, Round, Setup, StateDict, StateError};
+use crate::methods::{
+    Embeds, INSTANCE, MemorySettings, Method, MethodKind, MethodSpec, Round, Setup, StateDict,
+    StateError,
+};
 
 /// Draw images towards neighbours that are discovered round by round.
 pub static AND: MethodSpec = MethodSpec {

@@ -30,16 +30,17 @@
 //! place of 200, cosine in place of an exponential decay to a hundredth, crops of 0.67 to 1,
 //! mirrored.
 
-use crate::config::{Preset, RunConfig};
-use crate::methods::recipes::pretext;
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{
     Activation, Batch, Buffer, ConvSpec, Device, Error, Graph, Input, Network, NetworkOptions,
     Result, Shape, Stream,
 };
 
+use crate::config::{Preset, RunConfig};
 use crate::methods::classifier::Classifier;
-use crate::methods::{Method, PretextFigure, Setup, StateDict, StateError};
+use crate::methods::recipes::pretext;
+use crate::methods::{
+    Embeds, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict, StateError,
+};
 
 /// Find the latents that a generator could have made an image of.
 pub static BIGAN: MethodSpec = MethodSpec {

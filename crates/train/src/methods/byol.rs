@@ -23,14 +23,15 @@
 //! paper's views differ (blur with 1.0 and 0.1, solarise with 0 and 0.2), which helps on
 //! photographs of 224 pixels and is a setting here, off at 32; SGD rather than LARS.
 
-use crate::config::{Preset, RunConfig};
-use crate::methods::recipes::{views, views_of_preset};
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Scalar, Stream};
 
+use crate::config::{Preset, RunConfig};
 use crate::methods::chain::{Chain, Head, momentum_at};
 use crate::methods::mlp::MlpEnd;
-use crate::methods::{Method, Setup, SiameseSettings, ViewSettings};
+use crate::methods::recipes::{views, views_of_preset};
+use crate::methods::{
+    Embeds, Method, MethodKind, MethodSpec, Setup, SiameseSettings, ViewSettings,
+};
 
 /// Predict from one view what a momentum encoder makes of the others.
 pub static BYOL: MethodSpec = MethodSpec {

@@ -12,11 +12,9 @@
 //! livelier pictures.
 
 use crate::config::ColoursChoice;
-use crate::methods::ColourTask;
-use crate::methods::SplitBrain;
 use crate::methods::colour_classes::Part;
 use crate::methods::recipes::pretext;
-use crate::methods::{Embeds, MethodKind, MethodSpec};
+use crate::methods::{ColourTask, Embeds, MethodKind, MethodSpec, SplitBrain};
 
 /// Guess an image's colours from its lightness.
 pub static COLOUR: MethodSpec = MethodSpec {

@@ -11,10 +11,8 @@
 //! Adapted: as jigsaw is. In place of dropping colour channels, by which the paper hides the lens's
 //! errors at the edges, 30% of pictures are grey.
 
-use crate::methods::Jigsaw;
-use crate::methods::Puzzle;
 use crate::methods::recipes::tiles;
-use crate::methods::{Embeds, MethodKind, MethodSpec};
+use crate::methods::{Embeds, Jigsaw, MethodKind, MethodSpec, Puzzle};
 
 /// Guess where a tile lies beside the middle one.
 pub static CONTEXT: MethodSpec = MethodSpec {

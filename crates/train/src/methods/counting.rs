@@ -22,14 +22,16 @@
 //! AdamW with weight decay 0.01, batch 128, cosine, since batch norm makes another network of
 //! AlexNet.
 
-use crate::config::{OptimiserChoice, Preset, RunConfig, ScheduleChoice};
-use crate::methods::recipes::one_round;
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{
     Batch, Buffer, Counting as PartsAndWholes, Device, Graph, Input, Loss, Network, Result, Stream,
 };
 
-use crate::methods::{EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Values};
+use crate::config::{OptimiserChoice, Preset, RunConfig, ScheduleChoice};
+use crate::methods::recipes::one_round;
+use crate::methods::{
+    Embeds, EpochStart, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict,
+    StateError, Values,
+};
 
 /// Make the features of an image's quarters add up to those of the whole.
 pub static COUNTING: MethodSpec = MethodSpec {

@@ -23,19 +23,19 @@
 //! the classifier's ReLU, so that a fresh classifier finds features of one scale; weights of at
 //! most 10, so that a cluster of one picture does not decide a step.
 
-use crate::config::{Preset, RunConfig};
-use crate::discovery::mutual_information;
-use crate::methods::recipes::{one_round, photographs};
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::vectors::{Whitening, kmeans_within, to_unit_length};
 use anchorhood_engine::{
     Batch, Buffer, Device, Error, FrozenSteps, Graph, Loss, Network, Optimiser, ParameterGroup,
     Result, Stream,
 };
 
+use crate::config::{Preset, RunConfig};
+use crate::discovery::mutual_information;
+use crate::methods::recipes::{one_round, photographs};
 use crate::methods::tally::{counted, go_on};
 use crate::methods::{
-    EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Values, parameter_groups,
+    Embeds, EpochStart, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict,
+    StateError, Values, parameter_groups,
 };
 
 /// Classify images into clusters of their own features.

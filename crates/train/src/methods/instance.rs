@@ -16,11 +16,10 @@
 //! Adapted: the paper estimates the softmax from 4,096 samples (NCE); here it is exact, and no
 //! proximal term is needed.
 
-use crate::methods::and::remembered;
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::Result;
 
-use crate::methods::{And, MemorySettings, Setup};
+use crate::methods::and::remembered;
+use crate::methods::{And, Embeds, MemorySettings, MethodKind, MethodSpec, Setup};
 
 /// Tell every image from all others, by a memory of their features.
 pub static INSTANCE: MethodSpec = MethodSpec {

@@ -21,14 +21,15 @@
 //! pictures; 100 orders in place of 1,000, each the one farthest (by Hamming distance) from those
 //! before it, of 10,000 drawn; the head is a perceptron with batch norm.
 
-use crate::methods::recipes::tiles;
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Device, Graph, Network, Result, Stream, Tiles};
 use anchorhood_storage::random::{Draws, Stream as Purpose};
 
 use crate::methods::classifier::Classifier;
 use crate::methods::mlp::{MlpEnd, MlpSettings, mlp};
-use crate::methods::{Method, PretextFigure, Setup, StateDict, StateError};
+use crate::methods::recipes::tiles;
+use crate::methods::{
+    Embeds, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict, StateError,
+};
 
 /// Guess in which order the tiles of an image are.
 pub static JIGSAW: MethodSpec = MethodSpec {

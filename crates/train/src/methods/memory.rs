@@ -1,8 +1,8 @@
 //! What a method remembers of all pictures: a feature of each, and which of them belong together.
 
-use crate::discovery::{Curriculum, DiscoverBy, MemoryBank, Neighbourhoods, neighbourhood_loss};
 use anchorhood_engine::{Batch, Buffer, Device, DevicePositives, Loss, Result, RowSample, Stream};
 
+use crate::discovery::{Curriculum, DiscoverBy, MemoryBank, Neighbourhoods, neighbourhood_loss};
 use crate::methods::{Round, Setup, StateDict, StateError, Values};
 
 /// How neighbourhoods are discovered and learnt from.

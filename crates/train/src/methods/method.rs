@@ -1,10 +1,9 @@
 //! What every method is asked for.
 
-use crate::discovery::{MemoryBank, Neighbourhoods};
 use anchorhood_engine::{Batch, Device, Network, Result, Stream};
-
 use serde::{Deserialize, Serialize};
 
+use crate::discovery::{MemoryBank, Neighbourhoods};
 use crate::methods::{StateDict, StateError};
 
 /// A way to learn features.

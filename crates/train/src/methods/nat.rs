@@ -22,13 +22,15 @@
 //! device; points of `features` values (128); colours that vary in place of the gradients of grey
 //! pictures.
 
+use anchorhood_engine::{Batch, Buffer, Device, Error, Loss, Network, Result, Stream};
+
 use crate::config::{Preset, RunConfig};
 use crate::discovery::NoiseTargets;
 use crate::methods::recipes::{one_round, photographs};
-use crate::methods::{Embeds, MethodKind, MethodSpec};
-use anchorhood_engine::{Batch, Buffer, Device, Error, Loss, Network, Result, Stream};
-
-use crate::methods::{EpochStart, Method, PretextFigure, Setup, StateDict, StateError, Values};
+use crate::methods::{
+    Embeds, EpochStart, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict,
+    StateError, Values,
+};
 
 /// Map images to fixed random points of the unit sphere.
 pub static NAT: MethodSpec = MethodSpec {

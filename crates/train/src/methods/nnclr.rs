@@ -26,17 +26,19 @@
 //! The softmax goes over the neighbours for each prediction, where the paper has it over the
 //! predictions for each neighbour. Any number of views, each foretelling the next one's neighbours.
 
-use crate::config::{OptimiserChoice, Preset, RunConfig};
-use crate::discovery::MemoryBank;
-use crate::methods::recipes::{views, views_of_preset};
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{
     Batch, Buffer, Device, DevicePositives, Loss, Network, Positives, Result, SoftmaxLoss, Stream,
 };
 
+use crate::config::{OptimiserChoice, Preset, RunConfig};
+use crate::discovery::MemoryBank;
 use crate::methods::chain::{Chain, Head};
 use crate::methods::mlp::MlpEnd;
-use crate::methods::{Method, Setup, SiameseSettings, StateDict, StateError, Values, ViewSettings};
+use crate::methods::recipes::{views, views_of_preset};
+use crate::methods::{
+    Embeds, Method, MethodKind, MethodSpec, Setup, SiameseSettings, StateDict, StateError, Values,
+    ViewSettings,
+};
 
 /// Draw a view towards the nearest neighbour of another view.
 pub static NNCLR: MethodSpec = MethodSpec {

@@ -19,15 +19,15 @@
 //! Adapted: any number of views (the paper has two); batch norm's statistics over all views or over
 //! each; SGD where the paper has LARS and batches of thousands.
 
-use crate::config::{Preset, RunConfig};
-use crate::methods::ViewStatistics;
-use crate::methods::recipes::{views, views_of_preset};
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
 
+use crate::config::{Preset, RunConfig};
 use crate::methods::chain::{Chain, Head};
 use crate::methods::mlp::MlpEnd;
-use crate::methods::{Method, Setup, SiameseSettings, ViewSettings};
+use crate::methods::recipes::{views, views_of_preset};
+use crate::methods::{
+    Embeds, Method, MethodKind, MethodSpec, Setup, SiameseSettings, ViewSettings, ViewStatistics,
+};
 
 /// Tell the views of an image from those of the batch's other images.
 pub static SIMCLR: MethodSpec = MethodSpec {

@@ -19,14 +19,15 @@
 //! Adapted: two layers in the projector where the paper has three, as its own runs on 32×32 have;
 //! weight decay and rate of the predictor as of all.
 
-use crate::config::{Preset, RunConfig};
-use crate::methods::recipes::{views, views_of_preset};
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
 
+use crate::config::{Preset, RunConfig};
 use crate::methods::chain::{Chain, Head};
 use crate::methods::mlp::MlpEnd;
-use crate::methods::{Method, Setup, SiameseSettings, ViewSettings};
+use crate::methods::recipes::{views, views_of_preset};
+use crate::methods::{
+    Embeds, Method, MethodKind, MethodSpec, Setup, SiameseSettings, ViewSettings,
+};
 
 /// Predict from one view what the projector makes of the others.
 pub static SIMSIAM: MethodSpec = MethodSpec {

@@ -20,14 +20,15 @@
 //! surroundings; here a linear layer guesses all 8×8 places from the half's vector, so that the
 //! vector that is judged is what learns. 121 classes of ab and 50 of L (the paper: 313 and 100).
 
-use crate::config::ColoursChoice;
-use crate::methods::recipes::pretext;
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Device, Graph, Network, Result, Stream};
 
+use crate::config::ColoursChoice;
 use crate::methods::classifier::Classifier;
 use crate::methods::colour_classes::{ColourClasses, Part, places};
-use crate::methods::{Method, PretextFigure, Setup, StateDict, StateError};
+use crate::methods::recipes::pretext;
+use crate::methods::{
+    Embeds, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict, StateError,
+};
 
 /// Guess colour from lightness and lightness from colour, by a half of the network each.
 pub static SPLIT_BRAIN: MethodSpec = MethodSpec {

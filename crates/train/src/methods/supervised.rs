@@ -11,11 +11,10 @@
 //!
 //! The recipe is AND's, in one round. The logits are judged, brought to unit length.
 
-use crate::methods::recipes::one_round;
-use crate::methods::{Embeds, MethodKind, MethodSpec};
 use anchorhood_engine::{Batch, Buffer, Error, Loss, Network, Result, Stream};
 
-use crate::methods::{Method, Setup};
+use crate::methods::recipes::one_round;
+use crate::methods::{Embeds, Method, MethodKind, MethodSpec, Setup};
 
 /// Learn labels by cross-entropy: the ceiling for features without labels.
 pub static SUPERVISED: MethodSpec = MethodSpec {
