@@ -57,7 +57,9 @@ mod validation;
 pub use augment::{AugmentParams, Augmentation, Views, augment, normalise};
 pub use check::{CheckReport, Problem, SplitCount, check};
 pub use crops::CropsFrom;
-pub use datasets::{Archive, DATASETS, DatasetSpec, dataset_names, find_dataset, unpack};
+pub use datasets::{
+    Archive, DATASETS, DatasetSpec, ListFiles, Read, dataset_names, find_dataset, unpack,
+};
 pub use encode::{encode_jpeg, encode_png};
 pub use epoch_order::EpochOrder;
 pub use error::DataError;

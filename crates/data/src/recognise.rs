@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::datasets::{DATASETS, DatasetSpec, Read, find_dataset};
+use crate::datasets::{DATASETS, DatasetSpec, ListFiles, Read, find_dataset};
 use crate::files::{Listing, archive};
 use crate::{DataError, Dataset, LabelChoice, folder, pack};
 
@@ -34,8 +34,8 @@ impl LocatedDataset {
     /// Lists its files or reads its images.
     pub fn contents(self, labels: LabelChoice) -> Result<Contents, DataError> {
         Ok(match self {
-            LocatedDataset::Published(set, path, extra) => match set.read {
-                Read::Files(list) => Contents::Files(list(&path)?),
+            LocatedDataset::Published(set, path, extra) => match &set.read {
+                Read::Files(ListFiles(list)) => Contents::Files(list(&path)?),
                 Read::Images(open) => Contents::Images(open(&path, extra)?),
             },
             LocatedDataset::Pack(path) => Contents::Pack(path),
@@ -140,11 +140,11 @@ pub(crate) fn recognise(path: &Path) -> Option<LocatedDataset> {
     if path.is_file() && pack::is_pack(path) {
         return Some(LocatedDataset::Pack(path.into()));
     }
-    let published = |set: &&'static DatasetSpec| {
+    let published = |set: &'static DatasetSpec| {
         let place = (set.locate)(path, false)?;
         Some(LocatedDataset::Published(set, place, false))
     };
-    if let Some(found) = DATASETS.iter().find_map(published) {
+    if let Some(found) = DATASETS.all().into_iter().find_map(published) {
         return Some(found);
     }
     let is_list = || path.extension().is_some_and(|e| e == "txt");

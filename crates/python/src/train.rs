@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anchorhood::data::{Dataset, Labels, Pictures, Split};
 use anchorhood::report::{Summary, curve_svg, read_metrics};
+use anchorhood::train::methods::METHODS;
 use anchorhood::train::{Event, Kind, Outcome, RunDir, SETTINGS, Setting, embedding_path};
 use anchorhood_cli::{Failure, Viewer};
 use numpy::{PyArray4, PyArrayMethods, PyUntypedArrayMethods};
@@ -102,6 +103,7 @@ fn declared(setting: &'static Setting) -> Declared {
         Kind::Pair => "two floats".into(),
         Kind::List => "floats".into(),
         Kind::Choice(names) => names.join(" | "),
+        Kind::Method => METHODS.names().replace(", ", " | "),
     };
     let others = |flag: anchorhood::train::Flag| {
         let short = flag.short.map(String::from);

@@ -76,7 +76,8 @@ pub fn judged_graph(whole: &Graph, layer: &str) -> Result<Graph, Error> {
 }
 
 impl MethodConfig {
-    pub(crate) fn siamese(&self) -> SiameseSettings {
+    /// What methods that compare views have in common.
+    pub fn siamese(&self) -> SiameseSettings {
         SiameseSettings {
             passes: self.passes(),
             views_differ: self.views_differ,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anchorhood_data::DataError;
 
 use crate::config::{ConfigError, Difference};
-use crate::methods::MethodSpec;
+use crate::methods::{METHODS, MethodSpec};
 use crate::{CheckpointError, Position};
 
 /// An error of training.
@@ -98,6 +98,13 @@ pub enum TrainError {
         )
     )]
     OwnMethod { own: String, brought: Option<String> },
+    /// A method that a file names.
+    #[error(
+        "method.name: this program has no method called `{method}`, only {}; go on with the run \
+         from a program that adds it (METHODS.add), or give one of these",
+        METHODS.names()
+    )]
+    UnknownMethod { method: &'static MethodSpec },
     /// A run resumed on other pictures.
     #[error(
         "{}: {others} of {pictures} pictures are not those that the run was begun on in these \

@@ -136,7 +136,7 @@ mod tests {
     fn what_is_estimated_is_what_a_method_takes() {
         let device = Device::cpu(1);
         let mut narrow = vec![];
-        for method in METHODS {
+        for method in METHODS.all() {
             let mut config = Preset::Paper.config_for("shapes", method);
             config.network.width = 8;
             config.network.architecture = Architecture::ResNet10;

@@ -20,7 +20,7 @@ use std::str::FromStr;
 
 use anchorhood::data::dataset_names;
 use anchorhood::models::Architecture;
-use anchorhood::train::methods::{METHODS, MethodSpec, find_method};
+use anchorhood::train::methods::{METHODS, MethodSpec};
 use anchorhood::train::{DeviceChoice, FeatureSource, PrecisionChoice, Preset};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
@@ -314,8 +314,8 @@ pub fn one_of<T: FromStr + Clone + Send + Sync + 'static>(
 
 /// A method by its name.
 pub fn method_names() -> impl TypedValueParser<Value = &'static MethodSpec> {
-    let names = METHODS.iter().map(|m| PossibleValue::new(m.name).help(m.summary));
-    PossibleValuesParser::new(names).map(|name| find_method(&name).expect("it is one of them"))
+    let names = METHODS.all().into_iter().map(|m| PossibleValue::new(m.name).help(m.summary));
+    PossibleValuesParser::new(names).map(|name| METHODS.find(&name).expect("it is one of them"))
 }
 
 /// What numbers a GPU computes with.

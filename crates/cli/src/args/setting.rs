@@ -90,9 +90,7 @@ fn arg(setting: &'static Setting, flag: Flag) -> Arg {
     let text = move |text: &str| setting.understands(text).map(|()| text.to_string());
     match setting.kind {
         Kind::Bool => arg.value_parser(PossibleValuesParser::new(["true", "false"])),
-        Kind::Choice(_) if setting.name == "method.name" => {
-            arg.value_parser(method_names().map(|method| method.name.to_owned()))
-        }
+        Kind::Method => arg.value_parser(method_names().map(|method| method.name.to_owned())),
         Kind::Choice(names) => arg.value_parser(PossibleValuesParser::new(names)),
         Kind::List => arg.value_parser(text).value_delimiter(',').action(ArgAction::Append),
         Kind::Whole | Kind::Real | Kind::Text | Kind::Pair => arg.value_parser(text),
@@ -125,6 +123,7 @@ mod tests {
             Kind::Bool => (now == "false").to_string(),
             Kind::Pair => "0.5,0.75".into(),
             Kind::List => "0.25,0.5".into(),
+            Kind::Method => "byol".into(),
             Kind::Choice(names) => names.iter().find(|n| **n != now).unwrap().to_string(),
             Kind::Text if setting.name == "network.architecture" => "alexnet".into(),
             Kind::Text if setting.name == "data.validate_on" => "train:7".into(),

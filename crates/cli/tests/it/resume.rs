@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Child;
 
-use anchorhood::train::Checkpoint;
+use anchorhood::train::{Checkpoint, RunConfig};
 
 use crate::common::{Ran, Sandbox, names, signal, trained, wait_for};
 use crate::folders;
@@ -148,6 +148,29 @@ fn a_run_of_a_method_of_a_programs_own_is_refused() {
     assert!(sandbox.path("runs/a/model.safetensors").is_file());
     sandbox.run("train --config runs/a/config.toml --name b").failed(2, "method.own");
     assert_eq!(names(&sandbox.path("runs")), ["a"]);
+}
+
+/// What a method that another program added has learnt can be used here, and not gone on with.
+#[test]
+fn a_run_of_a_method_that_is_not_here_is_refused_and_its_model_used() {
+    let sandbox = trained("");
+    let config = "runs/a/config.toml";
+    let text = sandbox.text(config).replace("name = \"and\"", "name = \"vicreg\"");
+    sandbox.write(config, &text);
+    for name in ["last", "round-0", "round-1"] {
+        let path = sandbox.checkpoint("a", name);
+        let mut checkpoint = Checkpoint::load(&path).unwrap();
+        checkpoint.config = RunConfig::from_toml(&text, "a test").unwrap();
+        checkpoint.method = "vicreg".into();
+        checkpoint.save(&path).unwrap();
+    }
+    for words in ["train --resume a", "train --config runs/a/config.toml --name b"] {
+        sandbox.run(words).failed(2, "method.name; `vicreg`; anchorhood");
+    }
+    sandbox.run("train --method vicreg").failed(2, "vicreg");
+    assert_eq!(names(&sandbox.path("runs")), ["a"]);
+    sandbox.run("evaluate a").succeeded();
+    sandbox.run("report a").succeeded();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::lists::read_text;
-use super::{DatasetSpec, IMAGENET_MEAN, IMAGENET_STD, Read};
+use super::{DatasetSpec, IMAGENET_MEAN, IMAGENET_STD, ListFiles, Read};
 use crate::check::check_listed;
 use crate::files::scan::{first_folder, scan};
 use crate::files::{Listing, Part};
@@ -36,7 +36,7 @@ pub(super) static IMAGENET: DatasetSpec = DatasetSpec {
     layout: "train with a folder for each synset (n01440764 …), and val",
     places: &["imagenet", ""],
     locate,
-    read: Read::Files(open),
+    read: Read::Files(ListFiles(open)),
     check: |folder, progress| Ok(check_listed(&IMAGENET, folder, list(folder), progress)),
 };
 

@@ -2,7 +2,8 @@
 //! them in the form of the official archives.
 //!
 //! To add one, write its file with a [`DatasetSpec`] and name it in [`DATASETS`]: the commands, their
-//! help and messages, packs and checks follow.
+//! help and messages, packs and checks follow. A program adds its own by
+//! [`DATASETS.add`](Registry::add).
 
 mod cifar;
 mod cub;
@@ -18,19 +19,21 @@ pub(crate) use cifar::{is_archive, no_cifar, open_small, pickled};
 pub(crate) use svhn::read as read_svhn;
 pub use unpack::unpack;
 
+use anchorhood_storage::{Named, Registry};
+
 use crate::check::CheckReport;
 use crate::files::Listing;
 use crate::{DataError, Dataset, Progress};
 
-/// All published sets that are known by name, in the order in which a folder is asked for them.
-pub static DATASETS: &[&DatasetSpec] = &[
+/// All sets that are known by name, in the order in which a folder is asked for them.
+pub static DATASETS: Registry<DatasetSpec> = Registry::new(&[
     &cifar::CIFAR10,
     &cifar::CIFAR100,
     &svhn::SVHN,
     &cub::CUB200,
     &dogs::DOGS,
     &imagenet::IMAGENET,
-];
+]);
 
 /// A published data set.
 #[derive(Debug)]
@@ -71,21 +74,25 @@ pub struct DatasetSpec {
     pub places: &'static [&'static str],
     /// The folder or archive at or in a path. What only resembles the set is taken for it where the
     /// set was asked for by name.
-    pub(crate) locate: fn(&Path, asked: bool) -> Option<PathBuf>,
+    pub locate: fn(&Path, asked: bool) -> Option<PathBuf>,
     /// How it is read.
-    pub(crate) read: Read,
+    pub read: Read,
     /// Looks at every file of a copy.
-    pub(crate) check: fn(&Path, &Progress) -> Result<CheckReport, DataError>,
+    pub check: fn(&Path, &Progress) -> Result<CheckReport, DataError>,
 }
 
-/// How a published set is read.
+/// How a set is read.
 #[derive(Debug)]
-pub(crate) enum Read {
+pub enum Read {
     /// Its images are files, which this lists.
-    Files(fn(&Path) -> Result<Listing, DataError>),
+    Files(ListFiles),
     /// All images at once, with the extra ones if they are asked for.
     Images(fn(&Path, extra: bool) -> Result<Dataset, DataError>),
 }
+
+/// Lists the files of a set.
+#[derive(Debug)]
+pub struct ListFiles(pub(crate) fn(&Path) -> Result<Listing, DataError>);
 
 /// A file to download.
 #[derive(Debug)]
@@ -107,6 +114,12 @@ pub struct Archive {
 const IMAGENET_MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 const IMAGENET_STD: [f32; 3] = [0.229, 0.224, 0.225];
 
+impl Named for DatasetSpec {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
 impl DatasetSpec {
     /// Whether it has images that only those get who ask for them, as `NAME+extra`.
     pub fn has_extra(&self) -> bool {
@@ -127,12 +140,12 @@ impl DatasetSpec {
 /// The published set that `spec` names, alone or as `NAME:PATH`.
 pub fn find_dataset(spec: &str) -> Option<&'static DatasetSpec> {
     let name = spec.split_once(':').map_or(spec, |(name, _)| name);
-    DATASETS.iter().find(|set| set.name == name).copied()
+    DATASETS.find(name)
 }
 
 /// Names of the data sets that need no path.
 pub fn dataset_names() -> impl Iterator<Item = &'static str> {
-    std::iter::once("shapes").chain(DATASETS.iter().map(|set| set.name))
+    std::iter::once("shapes").chain(DATASETS.all().into_iter().map(|set| set.name))
 }
 
 #[cfg(test)]
@@ -149,14 +162,14 @@ mod tests {
     /// The paper: batches of 128, ImageNet's of 256.
     #[test]
     fn batches_are_the_papers() {
-        for set in DATASETS {
+        for set in DATASETS.all() {
             assert_eq!(set.batch, if set.name == "imagenet" { 256 } else { 128 }, "{}", set.name);
         }
     }
 
     #[test]
     fn every_set_can_be_had_and_only_svhn_has_more() {
-        for set in DATASETS {
+        for set in DATASETS.all() {
             assert_ne!(set.archives.is_empty(), set.by_hand.is_empty(), "{}", set.name);
             assert_eq!(set.has_extra(), set.name == "svhn");
             let variable = format!("ANCHORHOOD_{}", set.name.to_uppercase());
@@ -166,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_archive_is_where_its_name_says_and_has_a_sum() {
-        for archive in DATASETS.iter().flat_map(|set| set.archives) {
+        for archive in DATASETS.all().into_iter().flat_map(|set| set.archives) {
             assert!(archive.url.ends_with(archive.file), "{}", archive.url);
             assert_eq!(archive.md5.len(), 32, "{}", archive.file);
             let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
@@ -178,7 +191,7 @@ mod tests {
     #[test]
     fn the_documents_table_agrees() {
         let page = std::fs::read_to_string("../../docs/data.md").unwrap();
-        for set in DATASETS {
+        for set in DATASETS.all() {
             let name = format!("`{}`", set.name);
             let row = page.lines().find(|line| {
                 line.strip_prefix("| ")

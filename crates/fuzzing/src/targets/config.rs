@@ -66,10 +66,10 @@ fn used(config: &RunConfig) {
 
 /// Every method in every preset, with every choice that a setting has.
 fn recipes() -> Vec<RunConfig> {
-    let methods = methods::METHODS
-        .iter()
-        .zip(0..)
-        .flat_map(|(method, i)| Preset::ALL.map(|preset| (preset.config_for("shapes", method), i)));
+    let methods =
+        methods::METHODS.all().into_iter().zip(0..).flat_map(|(method, i)| {
+            Preset::ALL.map(|preset| (preset.config_for("shapes", method), i))
+        });
     let with_choices = |(mut config, i): (RunConfig, usize)| {
         let chosen = SETTINGS.iter().filter(|s| s.name != "method.name");
         for setting in chosen {

@@ -2,9 +2,10 @@
 //! the same.
 
 use crate::discovery::{Curriculum, DiscoverBy};
-use crate::methods::{METHOD_NAMES, MethodSpec, ViewStatistics, find_method};
+use crate::methods::{METHODS, MethodSpec, ViewStatistics};
 use anchorhood_data::{CropsFrom, LabelChoice};
 use anchorhood_models::Colours;
+use serde::de::Error;
 use serde::{Deserializer, Serializer};
 
 use super::value::{Kind, Value, by_text};
@@ -33,15 +34,24 @@ macro_rules! names {
 }
 
 impl Value for &'static MethodSpec {
-    const KIND: Kind = Kind::Choice(METHOD_NAMES);
-    by_text!();
+    const KIND: Kind = Kind::Method;
 
     fn text(&self) -> String {
         self.name.into()
     }
 
     fn parse(name: &str) -> Result<Self, String> {
-        find_method(name).ok_or_else(|| format!("{name:?} is none of {}", METHOD_NAMES.join(", ")))
+        METHODS.find(name).ok_or_else(|| format!("{name:?} is none of {}", METHODS.names()))
+    }
+
+    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name: String = serde::Deserialize::deserialize(from)?;
+        let unlike = || D::Error::custom("a method's name is not so long");
+        MethodSpec::in_file(&name).ok_or_else(unlike)
     }
 }
 

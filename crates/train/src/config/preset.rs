@@ -106,11 +106,11 @@ mod tests {
 
     #[test]
     fn every_recipe_can_be() {
-        for method in METHODS {
+        for method in METHODS.all() {
             for preset in Preset::ALL {
                 for set in ["shapes", "cifar10"] {
                     let config = preset.config_for(set, method);
-                    assert_eq!(config.method.name, *method);
+                    assert_eq!(config.method.name, method);
                     config.check().unwrap();
                     let read = RunConfig::from_toml(&config.to_toml(), "a test").unwrap();
                     assert_eq!(read, config);

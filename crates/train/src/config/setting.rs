@@ -67,7 +67,7 @@ impl Setting {
     /// What it does, in a sentence, and which methods read it, where only some do.
     pub fn help(&self) -> String {
         let field = self.name.strip_prefix("method.").unwrap_or_default();
-        let readers = METHODS.iter().filter(|method| method.reads.contains(&field));
+        let readers = METHODS.all().into_iter().filter(|method| method.reads.contains(&field));
         let readers: Vec<&str> = readers.map(|method| method.name).collect();
         match self.help.strip_suffix('.') {
             Some(help) if !readers.is_empty() => format!("{help} ({}).", readers.join(", ")),

@@ -23,6 +23,8 @@ pub enum Kind {
     List,
     /// One of these.
     Choice(&'static [&'static str]),
+    /// A method, by its name.
+    Method,
 }
 
 /// A number in a setting, for its range.

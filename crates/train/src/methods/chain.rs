@@ -63,10 +63,10 @@ pub struct SiameseSettings {
 }
 
 /// A head: its namespace, its size, and how it ends.
-pub(crate) type Head = (&'static str, MlpSettings, MlpEnd);
+pub type Head = (&'static str, MlpSettings, MlpEnd);
 
 /// An encoder and its heads.
-pub(crate) struct Chain {
+pub struct Chain {
     passes: ViewPasses,
     networks: Vec<(&'static str, Network)>,
 }

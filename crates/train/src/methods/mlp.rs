@@ -25,9 +25,12 @@ pub struct MlpSettings {
 
 /// What follows the last linear layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MlpEnd {
+pub enum MlpEnd {
+    /// Nothing.
     Plain,
+    /// A batch norm.
     Norm,
+    /// Rows are brought to unit length.
     UnitLength,
 }
 

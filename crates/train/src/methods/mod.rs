@@ -16,6 +16,8 @@
 //! - [`Supervised`]: cross-entropy on labels, the ceiling that features without labels are measured
 //!   against.
 
+use anchorhood_storage::Registry;
+
 mod anchorhood;
 mod and;
 mod bigan;
@@ -34,7 +36,7 @@ mod method;
 mod mlp;
 mod nat;
 mod nnclr;
-mod recipes;
+pub mod recipes;
 mod setup;
 mod simclr;
 mod simsiam;
@@ -48,7 +50,7 @@ pub use anchorhood::{ANCHORHOOD, Anchorhood, AnchorhoodSettings};
 pub use and::{AND, And};
 pub use bigan::{BIGAN, BiGan};
 pub use byol::{BYOL, Byol};
-pub use chain::{SiameseSettings, ViewPasses, ViewStatistics};
+pub use chain::{Chain, Head, SiameseSettings, ViewPasses, ViewStatistics};
 pub use colour::COLOUR;
 pub use context::CONTEXT;
 pub use counting::{COUNTING, Counting};
@@ -57,19 +59,20 @@ pub use instance::{INSTANCE, instance};
 pub use jigsaw::{JIGSAW, Jigsaw, Puzzle};
 pub use memory::{MemorySettings, memory_of, neighbourhoods_of, remembered_pictures};
 pub use method::{EpochStart, Method, PretextFigure, Round, ViewSettings};
-pub use mlp::MlpSettings;
+pub use mlp::{MlpEnd, MlpSettings};
 pub use nat::{NAT, Nat};
 pub use nnclr::{NNCLR, NnClr};
 pub use setup::{Setup, parameter_groups};
 pub use simclr::{SIMCLR, SimClr};
 pub use simsiam::{SIMSIAM, SimSiam};
-pub use spec::{BuildMethod, Embeds, METHOD_NAMES, MethodKind, MethodSpec, find_method};
+pub use spec::{BuildMethod, Embeds, MethodKind, MethodSpec};
 pub use split_brain::{ColourTask, SPLIT_BRAIN, SplitBrain};
 pub use state::{BY_PICTURE, StateDict, StateError, StateTensor, Values};
 pub use supervised::{SUPERVISED, Supervised};
 
-/// All built-in methods, in the order in which they are listed.
-pub static METHODS: &[&MethodSpec] = &[
+/// All methods that are known by name, in the order in which they are listed. A program adds its own
+/// by [`METHODS.add`](Registry::add).
+pub static METHODS: Registry<MethodSpec> = Registry::new(&[
     &AND,
     &ANCHORHOOD,
     &INSTANCE,
@@ -86,4 +89,4 @@ pub static METHODS: &[&MethodSpec] = &[
     &CONTEXT,
     &BIGAN,
     &SUPERVISED,
-];
+]);

@@ -7,14 +7,14 @@ use crate::config::{
 
 /// Methods that compare views: one schedule from beginning to end, gentler colours, images
 /// mirrored, no memory to judge by.
-pub(super) fn views(c: &mut RunConfig) {
+pub fn views(c: &mut RunConfig) {
     one_round(c);
     c.training.schedule = ScheduleChoice::Cosine;
     photographs(c);
 }
 
 /// The same in a preset's time, after the method's own settings.
-pub(super) fn views_of_preset(c: &mut RunConfig, preset: Preset) {
+pub fn views_of_preset(c: &mut RunConfig, preset: Preset) {
     if preset == Preset::Paper {
         return;
     }
@@ -40,19 +40,19 @@ pub(super) fn views_of_preset(c: &mut RunConfig, preset: Preset) {
 }
 
 /// Methods that learn in one round, without a memory to judge by.
-pub(super) fn one_round(c: &mut RunConfig) {
+pub fn one_round(c: &mut RunConfig) {
     c.training.rounds = 0;
     c.evaluation.features = FeatureSource::Recomputed;
 }
 
 /// Photographs' colours, changed gently, and mirrored images.
-pub(super) fn photographs(c: &mut RunConfig) {
+pub fn photographs(c: &mut RunConfig) {
     let a = &mut c.augmentation;
     (a.hue, a.jitter, a.flip) = (0.1, 0.8, 0.5);
 }
 
 /// Methods that guess a part of an image from another: one schedule, and colours as they are.
-pub(super) fn pretext(c: &mut RunConfig) {
+pub fn pretext(c: &mut RunConfig) {
     one_round(c);
     let (t, a) = (&mut c.training, &mut c.augmentation);
     (t.schedule, t.optimiser) = (ScheduleChoice::Cosine, OptimiserChoice::AdamW);
@@ -61,7 +61,7 @@ pub(super) fn pretext(c: &mut RunConfig) {
 }
 
 /// Puzzles of tiles: a mirrored image's order is another one, and colour is not to tell it.
-pub(super) fn tiles(c: &mut RunConfig, preset: Preset) {
+pub fn tiles(c: &mut RunConfig, preset: Preset) {
     pretext(c);
     let a = &mut c.augmentation;
     (a.crop_scale, a.grey, a.flip) = ((0.6, 1.0), 0.3, 0.0);

@@ -2,8 +2,10 @@
 //! file has a [`MethodSpec`]; [`METHODS`](crate::methods::METHODS) lists them.
 
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
-use anchorhood_engine::Result;
+use anchorhood_engine::{Error, Result};
+use anchorhood_storage::Named;
 
 use crate::config::{ColoursChoice, MethodConfig, Preset, RunConfig};
 use crate::methods::{METHODS, Method, Setup};
@@ -92,22 +94,57 @@ impl MethodSpec {
     }
 }
 
-/// The built-in method of a name.
-pub fn find_method(name: &str) -> Option<&'static MethodSpec> {
-    METHODS.iter().find(|method| method.name == name).copied()
+impl Named for MethodSpec {
+    fn name(&self) -> &str {
+        self.name
+    }
 }
 
-/// Names of the built-in methods, in the order of [`METHODS`](crate::methods::METHODS).
-pub static METHOD_NAMES: &[&str] = &names();
+/// Names of methods in files are not longer.
+const LONGEST_NAME: usize = 64;
 
-const fn names() -> [&'static str; METHODS.len()] {
-    let mut names = [""; METHODS.len()];
-    let mut i = 0;
-    while i < names.len() {
-        names[i] = METHODS[i].name;
-        i += 1;
+/// Methods that files name and this program does not have.
+static UNKNOWN: Mutex<Vec<&MethodSpec>> = Mutex::new(Vec::new());
+
+impl MethodSpec {
+    /// The one that a file names. Where this program does not have it, what it has learnt can be
+    /// used, and not gone on with; see [`is_known`](Self::is_known).
+    pub(crate) fn in_file(name: &str) -> Option<&'static MethodSpec> {
+        METHODS.find(name).or_else(|| (name.len() <= LONGEST_NAME).then(|| unknown(name)))
     }
-    names
+
+    /// Whether this program has it.
+    pub fn is_known(&self) -> bool {
+        METHODS.find(self.name).is_some()
+    }
+}
+
+fn unknown(name: &str) -> &'static MethodSpec {
+    let mut all = UNKNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.iter().find(|method| method.name == name) {
+        return known;
+    }
+    let method = Box::leak(Box::new(MethodSpec {
+        name: String::leak(name.into()),
+        summary: "A method that this program does not have",
+        reference: "",
+        kind: MethodKind::Pretext,
+        embeds: Embeds::BeforeFc,
+        discovers: false,
+        colours: None,
+        reads: &[],
+        passes_per_image: |_| 1,
+        multi_process: Ok(()),
+        recipe: |_, _| (),
+        memory_bytes: |_, config| Err(not_here(config)),
+        build: |_, config, _| Err(not_here(config)),
+    }));
+    all.push(method);
+    method
+}
+
+fn not_here(config: &RunConfig) -> Error {
+    Error::Plan(format!("this program has no method called {}", config.method.name))
 }
 
 impl PartialEq for MethodSpec {
@@ -136,10 +173,8 @@ mod tests {
     use crate::SETTINGS;
 
     #[test]
-    fn names_are_unique_and_settings_exist() {
-        for (i, method) in METHODS.iter().enumerate() {
-            assert_eq!(find_method(method.name).map(std::ptr::from_ref), Some(&raw const **method));
-            assert!(!METHOD_NAMES[..i].contains(&method.name), "{method}");
+    fn settings_that_are_read_exist() {
+        for method in METHODS.all() {
             assert!(!method.summary.is_empty() && !method.summary.ends_with('.'), "{method}");
             for setting in method.reads {
                 let name = format!("method.{setting}");
@@ -149,13 +184,22 @@ mod tests {
     }
 
     #[test]
+    fn a_method_of_another_program_is_one_thing_and_unknown() {
+        let [a, b] = ["vicreg", "vicreg"].map(|name| MethodSpec::in_file(name).unwrap());
+        assert!(std::ptr::eq(a, b) && a.name == "vicreg" && !a.is_known());
+        assert!(MethodSpec::in_file("and").unwrap().is_known());
+        assert!(MethodSpec::in_file(&"a".repeat(1000)).is_none());
+    }
+
+    #[test]
     fn the_documents_table_has_each_once() {
         let page = std::fs::read_to_string("../../docs/methods.md").unwrap();
         let rows = page.lines().skip_while(|l| !l.starts_with("| `--method` |")).skip(2);
         let name = |row: &str| row.split('`').nth(1).unwrap().to_owned();
         let named: Vec<String> = rows.take_while(|l| l.starts_with('|')).map(name).collect();
-        let missing = METHODS.iter().find(|m| !named.iter().any(|name| name == m.name));
-        assert_eq!((missing, named.len()), (None, METHODS.len()));
+        let all = METHODS.all();
+        let missing = all.iter().find(|m| !named.iter().any(|name| name == m.name));
+        assert_eq!((missing, named.len()), (None, all.len()));
     }
 
     /// Every setting of `[method]` is some method's.
@@ -163,7 +207,10 @@ mod tests {
     fn every_setting_is_read() {
         for setting in SETTINGS.iter().filter_map(|s| s.name.strip_prefix("method.")) {
             let of_all = ["name", "own"].contains(&setting);
-            assert!(of_all || METHODS.iter().any(|m| m.reads.contains(&setting)), "{setting}");
+            assert!(
+                of_all || METHODS.all().iter().any(|m| m.reads.contains(&setting)),
+                "{setting}"
+            );
         }
     }
 }

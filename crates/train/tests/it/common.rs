@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 /// All methods there are.
 pub fn methods() -> impl Iterator<Item = &'static MethodSpec> {
-    methods::METHODS.iter().copied()
+    methods::METHODS.all().into_iter()
 }
 
 /// A method's own recipe for so many pictures to train and to test on, of so many pixels a side.

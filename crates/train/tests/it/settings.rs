@@ -15,6 +15,7 @@ fn another(setting: &Setting) -> String {
         (Kind::Bool, _) => (now == "false").to_string(),
         (Kind::Pair, _) => "0.5,0.75".into(),
         (Kind::List, _) => "0.25,0.5".into(),
+        (Kind::Method, _) => "byol".into(),
         (Kind::Choice(names), _) => names.iter().find(|n| **n != now).unwrap().to_string(),
         (Kind::Text, "network.architecture") => "alexnet".into(),
         (Kind::Text, "machine.device") => "cuda:3".into(),

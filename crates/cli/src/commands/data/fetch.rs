@@ -110,8 +110,8 @@ fn expected_sum<'a>(args: &'a FetchArgs, archive: &'a Archive) -> &'a str {
 }
 
 fn unknown(name: &str) -> Failure {
-    let names: Vec<&str> = DATASETS.iter().map(|set| set.name).collect();
-    usage!("there is no data set called `{name}` to fetch; give one of {}", names.join(", "))
+    let names = DATASETS.names();
+    usage!("there is no data set called `{name}` to fetch; give one of {names}")
 }
 
 /// What to do about a set that cannot be fetched.

@@ -89,7 +89,7 @@ pub struct PackArgs {
 /// Which sets can be fetched.
 fn names_help() -> String {
     let names = |by_hand: bool| {
-        let sets = DATASETS.iter().filter(|set| set.archives.is_empty() == by_hand);
+        let sets = DATASETS.all().into_iter().filter(|set| set.archives.is_empty() == by_hand);
         sets.map(|set| set.name).collect::<Vec<_>>().join(", ")
     };
     format!("{}; {} for instructions", names(false), names(true))

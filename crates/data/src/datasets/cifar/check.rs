@@ -61,7 +61,7 @@ pub(super) fn check(set: &'static DatasetSpec, path: &Path) -> Result<CheckRepor
 /// What is wrong with the sum of an official archive; nothing for other files.
 fn archive_sum(path: &Path) -> Result<Option<String>, DataError> {
     let name = path.file_name().unwrap_or_default();
-    let mut archives = DATASETS.iter().flat_map(|set| set.archives);
+    let mut archives = DATASETS.all().into_iter().flat_map(|set| set.archives);
     let archive = archives.find(|archive| name == archive.file);
     let Some(archive) = archive.filter(|_| path.is_file()) else {
         return Ok(None);
