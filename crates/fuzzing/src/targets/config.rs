@@ -29,7 +29,9 @@ pub fn read(bytes: &[u8]) -> Option<()> {
 /// The same configuration by what would be typed for each setting.
 fn typed(config: &RunConfig) -> RunConfig {
     let mut typed = Preset::Paper.config("shapes");
-    for setting in SETTINGS {
+    // A method that is not here cannot be typed.
+    let here = config.method.name.is_known();
+    for setting in SETTINGS.iter().filter(|setting| here || setting.name != "method.name") {
         let text = setting.text(config);
         let understood = setting.understands(&text);
         assert!(understood.is_ok(), "{}: {understood:?}", setting.name);
@@ -39,6 +41,7 @@ fn typed(config: &RunConfig) -> RunConfig {
     }
     // A folder or a model called `none` cannot be typed, and nobody types it.
     typed.data.seen_from.clone_from(&config.data.seen_from);
+    typed.method.name = config.method.name;
     let (to, from) = (&mut typed.training, &config.training);
     to.from.clone_from(&from.from);
     to.from_fingerprint.clone_from(&from.from_fingerprint);
