@@ -1,8 +1,8 @@
 //! Published data sets: a file for each says what is true of it, where its files lie, and reads
 //! them in the form of the official archives.
 //!
-//! To add one, write its file with a [`DatasetSpec`] and name it in [`DATASETS`]: the commands, their
-//! help and messages, packs and checks follow. A program adds its own by
+//! To add one, write its file with a [`DatasetSpec`] and name it in [`DATASETS`]: the commands,
+//! their help and messages, packs and checks follow. A program adds its own by
 //! [`DATASETS.add`](Registry::add).
 
 mod cifar;

@@ -368,8 +368,8 @@ impl Stream {
     }
 
     /// A loss of one's own, by code that runs on the host: `work` is given the values of `of`, and
-    /// writes as many losses as `loss.rows` has and the gradient of their mean; the loss's weight is
-    /// applied afterwards. What the step asked for before is done when it runs, and it is called
+    /// writes as many losses as `loss.rows` has and the gradient of their mean; the loss's weight
+    /// is applied afterwards. What the step asked for before is done when it runs, and it is called
     /// once in each step. On a GPU the step waits for it, and for the values on their way.
     pub fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()> {
         loss.check(loss.rows.len(), of)?;

@@ -15,7 +15,8 @@
 //! Metadata: `format` (anchorhood-index), `model` (fingerprint), `model_path` (what it was called),
 //! `layer` (where it is not the last), `preprocessing` (JSON), `dtype` (of the vectors), `folders`
 //! (JSON: label, path and `from_here` of each, which is the path relative to the index's own
-//! folder, for when both were moved together; both as names of files are written), `classes` (JSON), `recall` (where divided).
+//! folder, for when both were moved together; both as names of files are written), `classes`
+//! (JSON), `recall` (where divided).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 //! ICCV 2015).
 //!
 //! Two tiles of a picture: the one in the middle and one of the eight around it. Which of the eight
-//! places is it from? A [jigsaw](crate::methods::JIGSAW) of two tiles and eight arrangements; the formula is
-//! the same.
+//! places is it from? A [jigsaw](crate::methods::JIGSAW) of two tiles and eight arrangements; the
+//! formula is the same.
 //!
 //! Recipe for 32×32: as jigsaw's, whose cells, gaps and places within the cells are this paper's
 //! idea.

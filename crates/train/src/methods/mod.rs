@@ -1,9 +1,9 @@
 //! What does a training step do?
 //!
 //! A [`Method`] is one file: its [`MethodSpec`], its networks, its one step, what happens before a
-//! round and an epoch, what it keeps beside its networks. It knows nothing of data loaders, checkpoints, schedules or
-//! devices: the step is written once, and the [`Stream`](anchorhood_engine::Stream) it is given
-//! runs it at once or as a recorded CUDA graph.
+//! round and an epoch, what it keeps beside its networks. It knows nothing of data loaders,
+//! checkpoints, schedules or devices: the step is written once, and the
+//! [`Stream`](anchorhood_engine::Stream) it is given runs it at once or as a recorded CUDA graph.
 //!
 //! - [`And`]: Anchor Neighbourhood Discovery; [`instance`]: instance discrimination, the same
 //!   without discovery.
@@ -70,8 +70,8 @@ pub use split_brain::{ColourTask, SPLIT_BRAIN, SplitBrain};
 pub use state::{BY_PICTURE, StateDict, StateError, StateTensor, Values};
 pub use supervised::{SUPERVISED, Supervised};
 
-/// All methods that are known by name, in the order in which they are listed. A program adds its own
-/// by [`METHODS.add`](Registry::add).
+/// All methods that are known by name, in the order in which they are listed. A program adds its
+/// own by [`METHODS.add`](Registry::add).
 pub static METHODS: Registry<MethodSpec> = Registry::new(&[
     &AND,
     &ANCHORHOOD,
