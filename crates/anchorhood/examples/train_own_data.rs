@@ -10,11 +10,9 @@
 
 use std::error::Error;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use anchorhood::data::{Dataset, Labels, Pictures, Split};
-use anchorhood::engine::Device;
-use anchorhood::train::{Event, Outcome, Preset, RunDir, train};
+use anchorhood::prelude::*;
 
 const SIZE: usize = 16;
 /// What the pictures show; training is never told.
@@ -35,18 +33,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let data = Dataset::new("stripes", part(0..500)?).with_test(part(500..600)?)?;
 
-    let mut config = Preset::Quick.config("stripes");
-    config.network.width = 4;
-    config.training.batch = 32;
-    config.training.epochs = epochs;
-    config.evaluation.every = epochs;
-    let config = config.fitted(&data)?;
-    let mut run = RunDir::create_numbered(&runs, "stripes", &config)?;
-    let threads = std::thread::available_parallelism()?.get();
-    let never = AtomicBool::new(false);
-    let outcome = train(&Device::cpu(threads), &mut run, &data, &mut tell, &never)?;
-
-    if let Outcome::Finished(end) = outcome {
+    let run = Trainer::new(&Images::in_memory(data))
+        .configure(move |config| {
+            config.network.width = 4;
+            config.training.batch = 32;
+            config.training.epochs = epochs;
+            config.evaluation.every = epochs;
+        })
+        .runs(runs, None)
+        .on_event(tell)
+        .train()?;
+    if let Some(end) = run.ended()? {
         let share = 100.0 * end.last.map_or(0.0, |accuracy| accuracy.top1);
         println!("{share:.1}% of 100 pictures were told by their nearest neighbours");
     }

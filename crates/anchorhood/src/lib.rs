@@ -22,39 +22,37 @@
 //! | [`random`] | the draws that all of them share |
 //! | [`ranks`] | which process of how many is this one, and how do they work together? |
 //!
-//! # Train on your own pictures
+//! # Train on your own images
 //!
-//! From bytes in memory, from a function that makes them
-//! ([`Pictures::from_fn`](data::Pictures::from_fn)), or by [`data::open`] from a folder or a
-//! published set. Labels are optional, and only judge.
+//! A folder, a published set, bytes in memory, or a function that makes them ([`Images`]). Labels
+//! are optional, and only judge. What is not said is decided as the command line decides it, and the
+//! same settings give the same bits.
 //!
 //! ```
-//! use std::sync::atomic::AtomicBool;
-//! use anchorhood::data::{Dataset, Pictures};
-//! use anchorhood::engine::Device;
-//! use anchorhood::train::{Event, Preset, RunDir, train};
+//! use anchorhood::prelude::*;
 //!
-//! // 64 RGB pictures of 16×16.
+//! // 64 RGB images of 16×16.
 //! let bytes = (0..64 * 16 * 16 * 3).map(|i| (i % 251) as u8).collect();
-//! let data = Dataset::new("mine", Pictures::new(16, 16, bytes)?);
-//! let mut config = Preset::Quick.config("mine"); // every setting is a field
-//! config.training.epochs = 1;
-//! # config.network.width = 2;
-//! # config.training.rounds = 1;
-//! let config = config.fitted(&data)?; // what follows from the pictures
+//! let images = Images::from_pixels(16, 16, bytes)?;
 //! # let folder = tempfile::tempdir()?;
 //! # let runs = folder.path();
-//!
-//! let mut run = RunDir::create(runs, "first", &config)?;
-//! let mut observer = |event: &Event| {
-//!     if let Event::EpochEnded(e) = event { println!("loss {}", e.loss) }
-//! };
-//! // Set by a signal handler, say: the run is saved, and `train` goes on with it later.
-//! let stop = AtomicBool::new(false);
-//! train(&Device::cpu(2), &mut run, &data, &mut observer, &stop)?;
-//! # assert!(run.checkpoint("last").exists());
+//! let run = Trainer::new(&images)
+//!     .configure(|config| {
+//!         config.training.epochs = 1; // every setting is a field
+//! #       config.network.width = 2;
+//! #       config.training.rounds = 1;
+//!     })
+//!     .run_dir(runs.join("first")) // a numbered folder in runs/ without it
+//!     .on_event(|event| {
+//!         if let Event::EpochEnded(e) = event { println!("loss {}", e.loss) }
+//!     })
+//!     .train()?;
+//! let vectors = run.model()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`Trainer::stop_when`] saves a run and ends it, [`Trainer::resume`] goes on with it;
+//! [`Trainer::explain`] tells where each setting's value comes from.
 //!
 //! # Load a model, and embed
 //!
@@ -109,6 +107,49 @@
 //! everywhere.
 
 #![forbid(unsafe_code)]
+
+mod advice;
+mod device;
+mod error;
+mod evaluate;
+mod explain;
+mod find;
+mod folder_report;
+mod images;
+mod length;
+mod pretrained;
+mod refit;
+mod run;
+mod run_images;
+mod run_options;
+mod run_report;
+mod tensorboard;
+mod trainer;
+
+pub use device::{gpus_of, largest_images, machine_of, open_device, open_device_again};
+pub use error::{Error, ErrorKind};
+pub use evaluate::vote;
+pub use explain::Explained;
+pub use find::{checkpoint_of, embedding_file, find_run, latest_run, load_model, model_file};
+pub use folder_report::folder_events;
+pub use images::Images;
+pub use refit::{features_of_files, refit};
+pub use run::Run;
+pub use run_images::open_images_of;
+pub use run_options::{Configure, RunOptions, Settings};
+pub use run_report::write_run_report;
+pub use trainer::Trainer;
+
+/// Who hears what happens.
+pub type Tell<'a> = &'a mut (dyn FnMut(&train::Event) + Send);
+
+/// What most programs need.
+pub mod prelude {
+    pub use crate::engine::Device;
+    pub use crate::search::{Model, PictureIndex};
+    pub use crate::train::{Event, Preset, RunConfig};
+    pub use crate::{Error, ErrorKind, Images, Run, Trainer};
+}
 
 pub use anchorhood_data as data;
 pub use anchorhood_distributed as distributed;

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anchorhood::distributed::{Launch, Processes};
+use anchorhood::gpus_of;
+use anchorhood::train::RunDir;
 
-use crate::args::resolve::device_of_training;
-use crate::args::{Command, device};
+use crate::args::Command;
+use crate::commands::train::resumed_run;
 use crate::terminal::failure::Failure;
 
 /// Starts as many processes as a command is to have and waits for them; nothing is done where it is
@@ -29,7 +31,9 @@ fn wanted(command: &Command) -> Result<Option<usize>, Failure> {
     let Command::Train(args) = command else {
         return Ok(None);
     };
-    let gpus = device::several(device_of_training(args)?)?.len();
+    let resumed = resumed_run(args)?;
+    let resumed = resumed.map(|run| RunDir::config_of(&run)).transpose()?;
+    let gpus = gpus_of(args.start.options().device(resumed.as_ref())?)?.len();
     Ok([gpus, asked_for()].into_iter().find(|count| *count > 1))
 }
 

@@ -1,7 +1,7 @@
 //! What does the user type?
 //!
-//! Arguments are parsed purely (`args`), resolved once (`args::resolve`), and handed to the library
-//! by a command each (`commands`). What happens is drawn (`terminal`) as a person or a program
+//! Arguments are parsed purely (`args`), and handed to the library by a command
+//! each (`commands`). What happens is drawn (`terminal`) as a person or a program
 //! wants to see it. Errors are one sentence on stderr; the exit code is 2 for something that cannot
 //! be asked for, 1 for something that failed, 130 for a run that was interrupted and saved.
 
@@ -45,18 +45,11 @@ mod launcher;
 mod terminal;
 
 use std::ffi::OsString;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use anchorhood::data::Dataset;
 use clap::{CommandFactory, Parser};
 
 use args::{Args, Bench, Command};
-
-pub use args::device::open as open_device;
-pub use args::model::load_model;
-pub use commands::train::{Trained, Viewer};
-pub use terminal::failure::Failure;
+use terminal::failure::Failure;
 
 /// Runs a command line, whose first word is the program's name, and gives its exit code.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
@@ -83,27 +76,6 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Trains as `anchorhood train` does with these words, for another program: on pictures of its own
-/// where it has some, and with nothing drawn on a terminal. A run that comes to its end gets its
-/// curve and its report.
-pub fn train(
-    words: impl IntoIterator<Item = OsString>,
-    own: Option<Dataset>,
-    viewer: &mut dyn Viewer,
-    stop: &AtomicBool,
-) -> Result<Trained, Failure> {
-    let began = Instant::now();
-    let train = ["anchorhood", "train"].map(OsString::from);
-    let args = Args::try_parse_from(train.into_iter().chain(words));
-    let Command::Train(args) = args.map_err(refused)?.command else {
-        unreachable!("the second word is `train`")
-    };
-    let trained =
-        commands::train::learn(&args, (began, &args::ranks::Ranks::alone()), own, viewer, stop)?;
-    trained.draw(viewer)?;
-    Ok(trained)
-}
-
 /// Whether a command has a flag of this name, without its dashes.
 pub fn is_flag(name: &str) -> bool {
     fn has(command: &clap::Command, name: &str) -> bool {
@@ -115,13 +87,6 @@ pub fn is_flag(name: &str) -> bool {
         command.get_arguments().any(named) || below.any(|command| has(command, name))
     }
     has(&Args::command(), name)
-}
-
-/// What was typed and cannot be: the sentence alone.
-fn refused(error: clap::Error) -> Failure {
-    let said = error.to_string();
-    let sentence = said.lines().next().unwrap_or_default();
-    Failure::usage(sentence.trim_start_matches("error: "))
 }
 
 fn command(command: Command, words: &[OsString]) -> Result<(), Failure> {

@@ -71,7 +71,7 @@ pub use files::{
 pub use folder::{FolderLabels, LabelChoice};
 pub use loader::{Batch, Feed, Loader};
 pub use memory::{HostMemory, host_memory};
-pub use open::{LoadOptions, Progress, open, open_with_progress};
+pub use open::{LoadOptions, Progress, check_place, open, open_with_progress};
 pub use pack::{Packed, pack, pack_on};
 pub use pictures::{Dataset, Labels, Pictures, Split};
 pub use recognise::{path_of, seen_from};

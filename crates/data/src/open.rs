@@ -110,6 +110,14 @@ pub fn open_with_progress(
     }
 }
 
+/// Whether there is what `spec` names, as [`open_with_progress`] takes it; nothing is read.
+pub fn check_place(spec: &str) -> Result<(), DataError> {
+    match spec {
+        "shapes" => Ok(()),
+        spec => find(spec).map(|_| ()),
+    }
+}
+
 /// Where the data set lies that `spec` names: anything but `shapes`, which lies nowhere.
 pub(crate) fn find(spec: &str) -> Result<LocatedDataset, DataError> {
     if spec == "shapes" {

@@ -99,6 +99,12 @@ impl Device {
         Device::new(Cpu::new(threads))
     }
 
+    /// The first GPU, where one works, in bf16; else the CPU with a thread for each core.
+    pub fn auto() -> Self {
+        let gpu = Cuda::available().then(|| Device::cuda(0, Precision::Bf16).ok());
+        gpu.flatten().unwrap_or_else(|| Device::cpu(0))
+    }
+
     /// The GPU of this number.
     pub fn cuda(ordinal: usize, precision: Precision) -> Result<Self> {
         Ok(Device::new(Cuda::new(ordinal, precision)?))

@@ -1,21 +1,19 @@
 //! What goes wrong, as Python sees it: the command line's sentences, as exceptions of the package
 //! (`anchorhood/errors.py`).
 
-use anchorhood_cli::{Failure, is_flag};
+use anchorhood::{Error, ErrorKind};
+use anchorhood_cli::is_flag;
 use pyo3::PyErr;
 use pyo3::import_exception;
 
 import_exception!(anchorhood.errors, InputError);
 import_exception!(anchorhood.errors, WorkError);
 
-/// The exit code of what cannot be asked for.
-const USAGE: u8 = 2;
-
-/// The exception of a failure.
-pub fn exception(failure: Failure) -> PyErr {
-    let sentence = in_python(&failure.message.unwrap_or_default());
-    match failure.code {
-        USAGE => InputError::new_err(sentence),
+/// The exception of an error.
+pub fn exception(error: Error) -> PyErr {
+    let sentence = in_python(&error.with_advice());
+    match error.kind() {
+        ErrorKind::Usage => InputError::new_err(sentence),
         _ => WorkError::new_err(sentence),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anchorhood::Error;
 use anchorhood::curate::{
     self, Chosen, Cluster, DuplicateGroup, DuplicateOptions, GraphOptions, Hit, KeepRule,
     graph_clusters, kmeans_clusters,
@@ -13,7 +14,6 @@ use anchorhood::search::{
     Shown, Tile, cached_index, decide_not_duplicates,
 };
 use anchorhood::storage::Disk;
-use anchorhood_cli::Failure;
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -321,7 +321,7 @@ impl Index {
         let (index, against) = (self.index.clone(), against.map(|other| other.index.clone()));
         compute(py, move |_| {
             let path = decisions.or_else(Decisions::file_of_user).ok_or_else(|| {
-                Failure::usage("neither XDG_DATA_HOME nor HOME says where to remember it; name a file by --decisions")
+                Error::usage("neither XDG_DATA_HOME nor HOME says where to remember it; name a file by --decisions")
             })?;
             let search = CopySearch::new(&index, against.as_deref())?;
             let [a, b] = [search.number(&pair.0)?, search.number(&pair.1)?];
@@ -433,9 +433,9 @@ impl Index {
 }
 
 /// The index that is there, if this job can bring it up to date.
-fn known(path: &std::path::Path, job: &FolderJob) -> Result<PictureIndex, Failure> {
+fn known(path: &std::path::Path, job: &FolderJob) -> Result<PictureIndex, Error> {
     PictureIndex::to_bring_up_to_date(path, job).map_err(|why| {
-        Failure::usage(format!(
+        Error::usage(format!(
             "{}: exists already, and {why}; choose another path, or give overwrite=True to replace it",
             path.display()
         ))
@@ -447,7 +447,7 @@ fn draw(
     query: Option<Asked>,
     pictures: &[SheetPicture],
     side: usize,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, Error> {
     let mut sheet = Sheet::new(side);
     if let Some(Asked::File(path)) = &query {
         sheet.push_file(path, None, true);
@@ -456,7 +456,7 @@ fn draw(
         let mut pixels = vec![0; side * side * 3];
         let picture = Picture::from_rgb(width as u32, height as u32, rgb);
         let drawn = picture.and_then(|picture| picture.square(side, &mut pixels));
-        drawn.map_err(Failure::usage)?;
+        drawn.map_err(Error::usage)?;
         sheet.push(Tile { pixels, framed: true, ..Tile::default() });
     }
     for (heading, picture, bar, framed, note) in pictures {

@@ -1,7 +1,7 @@
 //! How is it reached from Python?
 //!
 //! The compiled part of the package `anchorhood` (`python/anchorhood`): thin, since what it does is
-//! done by the library and the command line. It takes and gives arrays, texts and numbers; what is
+//! done by the library. It takes and gives arrays, texts and numbers; what is
 //! comfortable is written in Python above it. Work is done without the GIL, on a thread that Ctrl-C
 //! need not wait for ([`work`]), and not after a [`fork`]; what goes wrong is an exception with the
 //! command line's sentence ([`errors`]).
@@ -13,6 +13,7 @@ mod lent;
 mod model;
 mod serve;
 mod train;
+mod warn;
 mod work;
 
 use pyo3::prelude::*;
@@ -38,7 +39,7 @@ mod _native {
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]
-    use super::train::{run_config, run_events, run_model, run_summary, settings, train};
+    use super::train::{explain, run_config, run_events, run_model, run_summary, settings, train};
 
     #[pymodule_export]
     const VERSION: &str = anchorhood::train::VERSION;

@@ -9,13 +9,14 @@ use anchorhood::engine::Device;
 use anchorhood::export::Exported;
 use anchorhood::search::{self, Embedder, SearchError, embed_paths};
 use anchorhood::train::{MachineConfig, Preset};
-use anchorhood_cli::{Failure, load_model, open_device};
+use anchorhood::{Error, load_model, open_device};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::exception;
 use crate::lent::{Lent, copied};
+use crate::warn::Warnings;
 use crate::work::{Worker, compute, work};
 
 /// A model, its device, and networks that are there already. Several threads may use it: each takes
@@ -112,15 +113,14 @@ impl Model {
         threads: usize,
     ) -> PyResult<Self> {
         let machine = machine(device, precision, threads).map_err(exception)?;
-        let loaded = compute(py, move |_| {
-            let model = load_model(&runs, &word)?;
-            Ok(Loaded {
-                model,
-                device: open_device(&machine)?,
-                threads: machine.thread_count(),
-                free: Mutex::default(),
-            })
+        let (loaded, warnings) = compute(py, move |_| {
+            let mut warnings = Warnings::default();
+            let model = load_model(&runs, &word, &mut |event| warnings.hear(event))?;
+            let device = open_device(&machine, &mut |event| warnings.hear(event))?;
+            let threads = machine.thread_count();
+            Ok((Loaded { model, device, threads, free: Mutex::default() }, warnings))
         })?;
+        warnings.say(py)?;
         Ok(Model { loaded: Arc::new(loaded) })
     }
 
@@ -262,7 +262,7 @@ impl Model {
     }
 }
 
-fn machine(device: &str, precision: &str, threads: usize) -> Result<MachineConfig, Failure> {
+fn machine(device: &str, precision: &str, threads: usize) -> Result<MachineConfig, Error> {
     let mut config = Preset::Quick.config("");
     config.set("machine.device", device)?;
     config.set("machine.precision", precision)?;

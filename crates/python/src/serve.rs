@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use anchorhood::Error;
 use anchorhood::search::PictureIndex;
 use anchorhood::serve::{Collection, Hearers, ServeError, ServeOptions, Stop};
-use anchorhood_cli::Failure;
 use pyo3::prelude::*;
 
 use crate::errors::{InputError, WorkError, exception};
@@ -27,7 +27,7 @@ pub struct Server {
 }
 
 /// Where it listens, or why it does not.
-type Began = Result<SocketAddr, Failure>;
+type Began = Result<SocketAddr, Error>;
 
 impl Server {
     /// Begins to serve; listens when this returns.
@@ -68,7 +68,7 @@ impl Server {
 }
 
 fn listening(began: &Receiver<Began>) -> Began {
-    let late = || Failure::failed("the server did not begin to listen within a minute");
+    let late = || Error::failed("the server did not begin to listen within a minute");
     began.recv_timeout(LONGEST).map_err(|_| late())?
 }
 

@@ -1,64 +1,115 @@
 //! Training, and the runs that it leaves.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anchorhood::data::{Dataset, Labels, Pictures, Split};
 use anchorhood::report::{Summary, curve_svg, read_metrics};
 use anchorhood::train::methods::METHODS;
-use anchorhood::train::{Event, Kind, Outcome, RunDir, SETTINGS, Setting, embedding_path};
-use anchorhood_cli::{Failure, Viewer};
+use anchorhood::train::{Event, Kind, Preset, RunDir, SETTINGS, Setting, embedding_path};
+use anchorhood::{Error, Images, RunOptions, Trainer, find_run};
 use numpy::{PyArray4, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::exception;
-use crate::work::{Worker, compute, work};
+use crate::work::{compute, work};
 
 /// Pictures to train on, and a class for each where there are some.
 type OwnSplit<'py> = (Bound<'py, PyArray4<u8>>, Option<Vec<String>>);
 /// A name, pictures to train on, and to test on.
 type Own<'py> = (String, OwnSplit<'py>, Option<OwnSplit<'py>>);
 
-/// Trains as the command line does with these words. `hear` is given each event as JSON. Gives the
-/// run's folder, whether it came to its end, and what broke it off: after an exception of `hear`,
-/// or Ctrl-C, it is saved first.
+/// What is asked for of a run.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Asked {
+    data: Option<String>,
+    preset: Option<String>,
+    config: Option<PathBuf>,
+    /// Each by its name in config.toml, as it could be typed.
+    settings: Vec<(String, String)>,
+    minutes: Option<f64>,
+    runs: PathBuf,
+    name: Option<String>,
+    /// A run's name or folder.
+    resume: Option<PathBuf>,
+}
+
+/// Trains as the command line does. `hear` is given each event as JSON. Gives the run's folder,
+/// whether it came to its end, and what broke it off: after an exception of `hear`, or Ctrl-C, it
+/// is saved first.
 #[pyfunction]
 pub fn train(
     py: Python<'_>,
-    words: Vec<OsString>,
+    asked: Asked,
     own: Option<Own<'_>>,
     hear: Bound<'_, PyAny>,
 ) -> PyResult<(PathBuf, bool, Option<Py<PyAny>>)> {
     let own = own.map(dataset).transpose()?;
     let mut hear = |event: String| hear.call1((event,)).map(|_| ());
     let ended = work(py, Duration::MAX, &mut hear, move |worker| {
-        let mut told = ToPython(worker);
-        let trained = anchorhood_cli::train(words, own, &mut told, worker.stop())?;
-        let finished = matches!(trained.outcome, Outcome::Finished(_));
-        Ok((trained.run, finished))
+        let hear = |event: &Event| {
+            worker.tell(serde_json::to_string(event).expect("events are plain values"));
+        };
+        let trainer = trainer(asked, own)?.on_event(hear).stop_when(worker.stop());
+        let run = trainer.train()?;
+        Ok((run.path().to_path_buf(), run.stopped_at().is_none()))
     });
     let ((run, finished), interrupted) = ended?;
     let interrupted = interrupted.map(|why| why.into_value(py).into_any());
     Ok((run, finished, interrupted))
 }
 
-/// Hands events to Python's thread.
-struct ToPython<'a, T>(&'a Worker<T, String>);
+/// Every setting of the run that would begin: its name in config.toml, its value, and who decided
+/// about it.
+#[pyfunction]
+pub fn explain(
+    py: Python<'_>,
+    asked: Asked,
+    own: Option<Own<'_>>,
+) -> PyResult<Vec<(&'static str, String, String)>> {
+    let own = own.map(dataset).transpose()?;
+    compute(py, move |_| {
+        let explained = trainer(asked, own)?.explain()?.into_iter();
+        Ok(explained.map(|e| (e.setting, e.value, e.from)).collect())
+    })
+}
 
-impl<T: Send> Viewer for ToPython<'_, T> {
-    fn event(&mut self, event: &Event) {
-        self.0.tell(serde_json::to_string(event).expect("events are plain values"));
+fn trainer<'a>(asked: Asked, own: Option<Dataset>) -> Result<Trainer<'a>, Error> {
+    let mut options =
+        RunOptions { data: asked.data, config: asked.config, ..RunOptions::default() };
+    if let Some(name) = &asked.preset {
+        let known = || Preset::ALL.map(Preset::name).join(", ");
+        let preset = Preset::ALL.into_iter().find(|preset| preset.name() == name);
+        options.preset = Some(preset.ok_or_else(|| {
+            Error::usage(format!("preset: there is no `{name}`; there are {}", known()))
+        })?);
     }
+    for (name, text) in &asked.settings {
+        let unknown = || Error::usage(format!("`{name}` is no setting of a run"));
+        let setting = Setting::named(name).ok_or_else(unknown)?;
+        let wrong = |why| Error::usage(format!("--{}: {text:?}: {why}", shown(setting)));
+        setting.understands(text).map_err(wrong)?;
+        options.settings.add(setting, text);
+    }
+    let resumed = asked.resume.as_deref();
+    let resumed = resumed.map(|run| find_run(&asked.runs, &run.to_string_lossy())).transpose()?;
+    let mut trainer = Trainer::with_options(options).runs(asked.runs, asked.name);
+    if let Some(minutes) = asked.minutes {
+        trainer = trainer.minutes(minutes);
+    }
+    if let Some(run) = resumed {
+        trainer = trainer.resumed(run);
+    }
+    Ok(match own {
+        Some(own) => trainer.images(&Images::in_memory(own)),
+        None => trainer,
+    })
+}
 
-    fn note(&mut self, text: &str) {
-        self.0.tell(serde_json::json!({ "event": "note", "message": text }).to_string());
-    }
-
-    fn loading(&mut self, done: usize, total: usize) {
-        let event = serde_json::json!({ "event": "loading", "done": done, "pictures": total });
-        self.0.tell(event.to_string());
-    }
+/// What the caller calls a setting.
+fn shown(setting: &Setting) -> &'static str {
+    setting.flag.map_or(setting.name, |flag| flag.long)
 }
 
 fn dataset((name, train, test): Own) -> PyResult<Dataset> {
@@ -74,7 +125,7 @@ fn dataset((name, train, test): Own) -> PyResult<Dataset> {
 fn split((pictures, labels): OwnSplit) -> PyResult<Split> {
     let bytes = pictures.try_readonly()?.as_slice()?.to_vec();
     let shape = pictures.shape();
-    let made = || -> Result<Split, Failure> {
+    let made = || -> Result<Split, Error> {
         let split = Split::from(Pictures::new(shape[1], shape[2], bytes)?);
         Ok(match labels {
             Some(labels) => split.labelled(Labels::from_names(labels))?,

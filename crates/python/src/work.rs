@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use anchorhood_cli::Failure;
+use anchorhood::Error;
 use pyo3::prelude::*;
 
 use crate::errors::{WorkError, exception};
@@ -21,7 +21,7 @@ pub const KEEPS: Duration = Duration::from_millis(600);
 /// From the thread that works.
 enum Told<T, M> {
     Message(M),
-    Done(Result<T, Failure>),
+    Done(Result<T, Error>),
 }
 
 /// What a job is given.
@@ -58,7 +58,7 @@ pub fn work<T: Send + 'static, M: Send + 'static>(
     py: Python<'_>,
     patience: Duration,
     hear: &mut dyn FnMut(M) -> PyResult<()>,
-    job: impl FnOnce(&Worker<T, M>) -> Result<T, Failure> + Send + 'static,
+    job: impl FnOnce(&Worker<T, M>) -> Result<T, Error> + Send + 'static,
 ) -> PyResult<Ended<T>> {
     fork::check()?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -107,7 +107,7 @@ pub fn work<T: Send + 'static, M: Send + 'static>(
 /// Does a job that tells nothing and keeps nothing.
 pub fn compute<T: Send + 'static>(
     py: Python<'_>,
-    job: impl FnOnce(&Worker<T, ()>) -> Result<T, Failure> + Send + 'static,
+    job: impl FnOnce(&Worker<T, ()>) -> Result<T, Error> + Send + 'static,
 ) -> PyResult<T> {
     let (result, interrupted) = work(py, Duration::ZERO, &mut |()| Ok(()), job)?;
     interrupted.map_or(Ok(result), Err)
@@ -115,7 +115,7 @@ pub fn compute<T: Send + 'static>(
 
 fn begin<T: Send + 'static, M: Send + 'static>(
     stop: Arc<AtomicBool>,
-    job: impl FnOnce(&Worker<T, M>) -> Result<T, Failure> + Send + 'static,
+    job: impl FnOnce(&Worker<T, M>) -> Result<T, Error> + Send + 'static,
 ) -> PyResult<Receiver<Told<T, M>>> {
     let (send, told) = channel();
     let thread = std::thread::Builder::new().name("anchorhood".into());

@@ -67,6 +67,27 @@ def test_the_same_bits_as_the_command_line(run, tmp_path):
     assert filecmp.cmp(run.path / "config.toml", tmp_path / "short" / "config.toml", shallow=False)
 
 
+def test_settings_are_explained(tmp_path):
+    explained = anchorhood.explain("shapes", epochs=3, width=2, shapes_train=64)
+    assert explained["training.epochs"] == ("3", "asked for")
+    assert explained["training.batch"] == ("32", "preset quick")
+    photos = np.zeros((8, 16, 16, 3), np.uint8)
+    assert anchorhood.explain(photos, minutes=0.1, width=2)["training.epochs"][1] == "time"
+    for wrong in ({"epochs": 3, "minutes": 1}, {"minutes": -1}, {"epochs": "many"}, {"preset": "fast"}):
+        with pytest.raises(anchorhood.InputError):
+            anchorhood.explain("shapes", **wrong)
+
+
+def test_warnings_are_pythons(tmp_path, monkeypatch):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for i in range(8):
+        (folder / f"{i}.png").write_bytes(anchorhood._native.png(np.full((16, 16, 3), 20 * i, np.uint8)))
+    (folder / "broken.png").write_bytes(b"no image")
+    with pytest.warns(anchorhood.AnchorhoodWarning, match="broken.png"):
+        anchorhood.train(folder, "and", runs=tmp_path, size=16, **SHORT)
+
+
 def test_callbacks_hear_everything_in_order(tmp_path):
     heard = []
     anchorhood.train("shapes", "and", heard.append, runs=tmp_path, shapes_train=64, shapes_test=16, **SHORT)

@@ -198,7 +198,9 @@ fn numbers(event: &Event) -> Vec<usize> {
         Event::Pretext(p) => vec![p.round, p.epoch],
         Event::StoppedEarly(s) => vec![s.round, s.epoch],
         Event::CheckpointSaved { position: p, .. } => vec![p.round, p.epoch],
-        Event::Warning { .. } | Event::RunEnded(_) => vec![],
+        Event::Loading { .. } | Event::Note { .. } | Event::Warning { .. } | Event::RunEnded(_) => {
+            vec![]
+        }
     }
 }
 

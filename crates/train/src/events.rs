@@ -24,6 +24,15 @@ pub enum Event {
     RunStarted(RunStarted),
     /// Something the user should know, and nothing stops.
     Warning { message: String },
+    /// Something that is good to know; not kept.
+    Note { message: String },
+    /// Images are read before a run begins; not kept.
+    Loading {
+        /// So many are.
+        done: usize,
+        /// How many there are.
+        pictures: usize,
+    },
     /// A round begins.
     RoundStarted {
         /// Which, from 0.
@@ -64,11 +73,23 @@ pub enum Event {
 }
 
 impl Event {
+    /// Something that is good to know.
+    pub fn note(message: impl Into<String>) -> Event {
+        Event::Note { message: message.into() }
+    }
+
+    /// Something the user should know.
+    pub fn warning(message: impl Into<String>) -> Event {
+        Event::Warning { message: message.into() }
+    }
+
     /// Whether `metrics.jsonl` keeps it.
     pub fn is_kept(&self) -> bool {
         !matches!(
             self,
             Event::TimeFitted(_)
+                | Event::Note { .. }
+                | Event::Loading { .. }
                 | Event::Progress(_)
                 | Event::Discovering { .. }
                 | Event::CheckpointSaved { .. }

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anchorhood::model_file;
 use anchorhood::models::{Architecture, Weights};
 use anchorhood::storage::OpenContainer;
 use anchorhood::train::{
@@ -13,7 +14,6 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::args::EvaluateArgs;
-use crate::args::resolve::model_file;
 use crate::terminal::failure::Failure;
 
 /// What to type for a network as its seed draws it.

@@ -1,23 +1,20 @@
 //! The command line, parsed and nothing more: no file is read, no default of the method is decided
-//! here. What was meant is decided by the modules below: which run ([`resolve`]), which pictures of
-//! a run ([`run_data`]), which folders ([`pictures`]), which model ([`model`]), which network
-//! ([`encoder`]), which model to begin from ([`pretrained`]), which device ([`device`]). The flags
-//! of a run's settings come from where settings are declared ([`setting`]).
+//! here. What was meant is decided by the library and by the modules below: which folders
+//! ([`pictures`]), which model ([`model`]), which network ([`encoder`]), which device ([`device`]).
+//! The flags of a run's settings come from where settings are declared ([`setting`]).
 
 pub mod device;
 pub mod encoder;
 pub mod model;
 pub mod pictures;
-pub mod pretrained;
 pub mod ranks;
-pub mod resolve;
-pub mod run_data;
 pub mod setting;
 pub mod token;
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anchorhood::RunOptions;
 use anchorhood::data::dataset_names;
 use anchorhood::models::Architecture;
 use anchorhood::train::methods::{METHODS, MethodSpec};
@@ -107,6 +104,9 @@ pub struct TrainArgs {
     /// Where the data set of the run is now, if it has moved; for --resume.
     #[arg(long = "data", value_name = "PATH")]
     pub moved: Option<String>,
+    /// Say what every setting would be and who decided about it, and train nothing.
+    #[arg(long, conflicts_with = "resume")]
+    pub explain: bool,
     /// Events on stdout, one JSON object a line.
     #[arg(long)]
     pub json: bool,
@@ -146,9 +146,15 @@ impl StartArgs {
         list.or_else(|| self.data.clone())
     }
 
-    /// Whether the number of rounds is the user's wish, or may be.
-    pub fn rounds_are_asked_for(&self) -> bool {
-        self.settings.has("training.rounds") || self.config.is_some()
+    /// What is asked for, as the library takes it.
+    pub fn options(&self) -> RunOptions {
+        RunOptions {
+            data: self.set(),
+            preset: self.preset,
+            config: self.config.clone(),
+            settings: self.settings.0.clone(),
+            ..RunOptions::default()
+        }
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::search::{Checked, Model};
+use anchorhood::search::Model;
 use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice};
 use clap::Args;
 
 use crate::args::precisions;
-use crate::args::resolve::embedding_file;
+use crate::terminal;
 use crate::terminal::failure::Failure;
 
 /// Where a model is looked for.
@@ -27,23 +27,9 @@ impl ModelArgs {
     }
 }
 
-/// Reads the model that a word means, and says what was found out about it, or where damage to it
-/// would go unnoticed.
+/// Reads the model that a word means, and says what was found out about it.
 pub fn load_model(runs: &Path, word: &str) -> Result<Model, Failure> {
-    if word == Model::BASE {
-        return Ok(Model::base()?);
-    }
-    let model = Model::load(embedding_file(runs, word)?)?;
-    let path = model.path().display();
-    match (model.found_out(), model.checked()) {
-        (Some(about), _) => eprintln!("{path}: {about}"),
-        (None, Checked::Verified) => {}
-        (None, Checked::CannotBeChecked) => eprintln!(
-            "warning: {path}: written by another program, without checksums: it cannot be checked \
-             for damage"
-        ),
-    }
-    Ok(model)
+    Ok(anchorhood::load_model(runs, word, &mut terminal::tell)?)
 }
 
 /// Where it runs.

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::data::find_pictures;
+use anchorhood::find_run;
 use anchorhood::search::{Model, PictureIndex};
 use anchorhood::train::{LabelsChoice, model_path, refitted_path};
 use clap::Args;
 
 use crate::args::model::load_model;
-use crate::args::resolve::find_run;
 use crate::terminal::failure::Failure;
 
 /// Files of models, which are no lists of images.

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use anchorhood::distributed::{self, Launch, ThreadRank};
 use anchorhood::engine::Communicator;
-use anchorhood::train::MachineConfig;
 
-use crate::args::device;
 use crate::terminal::failure::Failure;
 
 /// How long a process other than the first waits before it says what went wrong: where the same
@@ -23,11 +21,6 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// A process that was started alone.
-    pub fn alone() -> Ranks {
-        Ranks { communicator: Communicator::single(), launch: None }
-    }
-
     /// Finds the others, if there are any.
     pub fn join() -> Result<Ranks, Failure> {
         let launch = Launch::from_environment().map_err(|e| Failure::usage(e.to_string()))?;
@@ -64,27 +57,6 @@ impl Ranks {
         self.communicator.abort(failure.code.into());
         Err(Failure { message: None, code: failure.code })
     }
-
-    /// The machine's settings for each of them: threads are divided, unless their number was given,
-    /// and each has a GPU of its own.
-    pub fn divide(&self, mut machine: MachineConfig) -> Result<MachineConfig, Failure> {
-        let Some(launch) = &self.launch else {
-            return Ok(machine);
-        };
-        if let (0, Some(threads)) = (machine.threads, self.threads()) {
-            machine.threads = threads;
-        }
-        machine.device = device::of_process(machine.device, launch.local_rank)?;
-        Ok(machine)
-    }
-
-    /// Cores for each process of this machine, where the launcher has not given each its own and
-    /// says how many there are.
-    fn threads(&self) -> Option<usize> {
-        let here = self.launch.as_ref()?.local_ranks.filter(|n| *n > 1)?;
-        let cores = thread::available_parallelism().map_or(1, |n| n.get());
-        if is_bound() { None } else { Some((cores / here).max(1)) }
-    }
 }
 
 /// A process on its own; where ANCHORHOOD_TOGETHER is set, by the ways of several, so that their
@@ -115,37 +87,4 @@ fn once(launch: &Launch, failure: Failure) -> Failure {
         thread::sleep(AFTER_THE_FIRST);
     }
     failure
-}
-
-/// Whether this process was given some of the machine's cores.
-fn is_bound() -> bool {
-    let allowed = || {
-        let status = std::fs::read_to_string("/proc/self/status").ok()?;
-        let line = status.lines().find(|l| l.starts_with("Cpus_allowed_list:"))?;
-        listed(line.split_once(':')?.1)
-    };
-    let all = || listed(&std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?);
-    allowed().zip(all()).is_some_and(|(some, all)| some < all)
-}
-
-/// How many a list like 0-3,7 has.
-fn listed(text: &str) -> Option<usize> {
-    let count = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        last.checked_sub(first).map(|n| n + 1)
-    };
-    text.trim().split(',').map(count).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cores_are_counted() {
-        assert_eq!(listed("\t0-3,7\n"), Some(5));
-        assert_eq!(listed("2"), Some(1));
-        assert_eq!(listed("x"), None);
-    }
 }

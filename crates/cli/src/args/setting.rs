@@ -1,7 +1,8 @@
 //! A flag for every setting of a run, made from the settings' own declaration: name, help, what may
 //! be typed.
 
-use anchorhood::train::{ConfigError, Flag, Kind, RunConfig, SETTINGS, Setting};
+use anchorhood::Settings;
+use anchorhood::train::{Flag, Kind, SETTINGS, Setting};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
@@ -13,34 +14,13 @@ const HEADINGS: [&str; 8] =
 
 /// The settings that were typed; the others change nothing.
 #[derive(Clone, Debug, Default)]
-pub struct SettingArgs {
-    typed: Vec<(&'static Setting, String)>,
-}
-
-impl SettingArgs {
-    /// Changes what was typed.
-    pub fn apply(&self, config: &mut RunConfig) -> Result<(), ConfigError> {
-        let mut typed = self.typed.iter();
-        typed.try_for_each(|(setting, text)| setting.set(config, text))
-    }
-
-    /// The flag by which a setting was typed, if it was; by the setting's name in config.toml.
-    pub fn flag(&self, name: &str) -> Option<&'static str> {
-        let typed = self.typed.iter().find(|(setting, _)| setting.name == name);
-        typed.and_then(|(setting, _)| setting.flag).map(|f| f.long)
-    }
-
-    /// Whether a setting was typed.
-    pub fn has(&self, name: &str) -> bool {
-        self.flag(name).is_some()
-    }
-}
+pub struct SettingArgs(pub Settings);
 
 impl clap::Args for SettingArgs {
     fn augment_args(command: Command) -> Command {
         let under = |heading| flags().filter(move |(s, _)| s.heading == heading);
         let all = HEADINGS.into_iter().flat_map(under);
-        command.args(all.map(|(setting, flag)| arg(setting, flag)))
+        command.args(all.map(|(setting, flag)| arg(setting, flag))).arg(by_name())
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -59,11 +39,36 @@ impl FromArgMatches for SettingArgs {
         for (setting, _) in flags() {
             if let Some(values) = matches.get_many::<String>(setting.name) {
                 let values: Vec<&str> = values.map(String::as_str).collect();
-                self.typed.push((setting, values.join(",")));
+                self.0.add(setting, values.join(","));
             }
         }
+        let named = matches.get_many::<(&'static Setting, String)>(BY_NAME).into_iter().flatten();
+        named.for_each(|(setting, text)| self.0.add(setting, text));
         Ok(())
     }
+}
+
+const BY_NAME: &str = "set";
+
+/// Any setting by its name in config.toml.
+fn by_name() -> Arg {
+    Arg::new(BY_NAME)
+        .long(BY_NAME)
+        .value_name("NAME=VALUE")
+        .help("Any setting by its name in config.toml, such as training.nesterov=false")
+        .action(ArgAction::Append)
+        .value_parser(named)
+}
+
+fn named(text: &str) -> Result<(&'static Setting, String), String> {
+    let (name, value) = text.split_once('=').ok_or("give NAME=VALUE")?;
+    let known = |s: &&Setting| s.name == name && s.flag.is_some();
+    let setting = SETTINGS
+        .iter()
+        .find(known)
+        .ok_or_else(|| format!("no setting is called {name}; `train --explain` has all of them"))?;
+    setting.understands(value)?;
+    Ok((setting, value.into()))
 }
 
 /// Every setting that has a flag.
@@ -78,7 +83,8 @@ fn arg(setting: &'static Setting, flag: Flag) -> Arg {
         .long(flag.long)
         .value_name(flag.value.map_or_else(capitals, String::from))
         .help(help.strip_suffix('.').unwrap_or(&help).to_owned())
-        .help_heading(setting.heading);
+        .help_heading(setting.heading)
+        .hide_short_help(!flag.common);
     let arg = match flag.short {
         Some(short) => arg.short(short),
         None => arg,
@@ -100,7 +106,7 @@ fn arg(setting: &'static Setting, flag: Flag) -> Arg {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood::train::Preset;
+    use anchorhood::train::{Preset, RunConfig};
     use clap::Args;
 
     fn parsed(words: &[&str]) -> Result<SettingArgs, clap::Error> {
@@ -110,7 +116,7 @@ mod tests {
 
     fn typed(words: &[&str]) -> RunConfig {
         let mut config = Preset::Quick.config("shapes");
-        parsed(words).unwrap().apply(&mut config).unwrap();
+        parsed(words).unwrap().0.apply(&mut config).unwrap();
         config
     }
 
@@ -170,8 +176,27 @@ mod tests {
         assert!(none.training.milestones.is_empty());
         let pair = ["--crop-scale", "0.3,1"];
         assert_eq!(typed(&pair).augmentation.crop_scale, (0.3, 1.0));
-        assert!(parsed(&pair).unwrap().has("augmentation.crop_scale"));
-        assert!(!parsed(&pair).unwrap().has("augmentation.crop_ratio"));
+        assert!(parsed(&pair).unwrap().0.has("augmentation.crop_scale"));
+        assert!(!parsed(&pair).unwrap().0.has("augmentation.crop_ratio"));
+    }
+
+    #[test]
+    fn any_setting_is_set_by_its_name() {
+        let config = typed(&["--set", "training.nesterov=false", "--set", "training.epochs=3"]);
+        assert_eq!((config.training.nesterov, config.training.epochs), (false, 3));
+    }
+
+    #[test]
+    fn the_short_help_has_the_settings_that_many_runs_say() {
+        let mut command = SettingArgs::augment_args(Command::new("train"));
+        let [short, long] =
+            [command.render_help(), command.render_long_help()].map(|help| help.to_string());
+        let shown = |help: &str| {
+            let shown = |(_, flag): &(_, Flag)| help.contains(&format!("--{} ", flag.long));
+            flags().filter(shown).count()
+        };
+        assert_eq!(shown(&long), flags().count());
+        assert!((18..=24).contains(&shown(&short)), "{}", shown(&short));
     }
 
     #[test]
@@ -185,6 +210,9 @@ mod tests {
             ["--curriculum", "steep"],
             ["--device", "toaster"],
             ["--validate-on", "train"],
+            ["--set", "training.epochs"],
+            ["--set", "training.epochs=three"],
+            ["--set", "training.epoch=3"],
         ] {
             let message = parsed(&line).unwrap_err().to_string();
             assert!(message.contains(line[0]), "{message}");

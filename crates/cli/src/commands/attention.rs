@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use anchorhood::engine::Error;
+use anchorhood::find_run;
+use anchorhood::open_images_of;
 use anchorhood::report::{AttentionOptions, ReportError, attention_strips, finished_rounds};
 use anchorhood::storage::{AtomicFile, Disk, FileSystem};
 use anchorhood::train::{DeviceChoice, MachineConfig, RunDir};
@@ -10,8 +12,6 @@ use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::io;
-use crate::args::resolve::find_run;
-use crate::args::run_data;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -60,7 +60,7 @@ pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
             run.display()
         ));
     }
-    let data = run_data::open(&config, args.data.as_deref())?;
+    let data = open_images_of(&config, args.data.as_deref())?;
     let n = data.train.pictures.len();
     if let Some(i) = args.pictures.iter().find(|i| **i >= n) {
         return Err(usage!(

@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use anchorhood::reproduce::{Allowance, Comparison, Standings, Told};
 use anchorhood::train::{FeatureSource, MethodSpec, RunConfig, check_run_name, run_name_from};
+use anchorhood::{largest_images, refit};
 use clap::Parser;
 
-use crate::args::resolve::configuration_by;
 use crate::args::{StartArgs, device, method_names, minutes};
-use crate::commands::refit;
 use crate::commands::reproduce::{failure, show};
-use crate::commands::train::{SAVING, Viewer};
+use crate::commands::train::SAVING;
 use crate::terminal::draw::{Drawer, Style};
 use crate::terminal::failure::Failure;
 use crate::terminal::interrupt::stop_when_interrupted;
@@ -65,7 +64,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             number += 1;
             drawer.note(&format!("{name}: {number} of {of}"));
         }
-        Told::Trained { run, data } => refit::after_training(run, data, &device, &mut drawer),
+        Told::Trained { run, data } => refit(run, data, &device, &mut |event| drawer.event(event)),
         other => show(&mut drawer, other),
     };
     let standings = comparison.carry_out(&device, &mut tell, &stop);
@@ -102,30 +101,30 @@ fn comparison(args: &CompareArgs) -> Result<Comparison, Failure> {
         }
     };
     check_run_name(&name)?;
-    let typed = args.start.settings.has("evaluation.every");
+    let typed = args.start.settings.0.has("evaluation.every");
     Ok(Comparison {
         folder: args.runs.join(name),
         allowance: match (args.minutes, args.view_epochs) {
             (Some(minutes), _) => Allowance::Minutes(minutes),
             (None, views) => Allowance::ViewEpochs(views.unwrap_or(1) as usize),
         },
-        largest: Some(device::largest_pictures(&configs[0].machine)),
+        largest: Some(largest_images(&configs[0].machine)),
         configs,
         evaluations: (!typed).then_some(EVALUATIONS),
-        rounds_asked_for: args.start.rounds_are_asked_for(),
+        rounds_asked_for: args.start.options().rounds_are_asked_for(),
     })
 }
 
 /// A configuration for each seed and method; all of a seed are of the same pictures.
 fn configs(args: &CompareArgs) -> Result<Vec<RunConfig>, Failure> {
-    if let Some(flag) = args.start.settings.flag("evaluation.features") {
+    if let Some(flag) = args.start.settings.0.flag("evaluation.features") {
         return Err(usage!(
             "--{flag} says nothing here: features of all methods are recomputed to be judged; \
              leave it out"
         ));
     }
     let by = |method: &&'static MethodSpec| {
-        let mut config = configuration_by(&args.start, method)?;
+        let mut config = args.start.options().configuration_by(method)?;
         config.evaluation.features = FeatureSource::Recomputed;
         Ok(config)
     };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anchorhood::data::{LabelChoice, find_pictures};
 use anchorhood::engine::vectors::Whitening;
 use anchorhood::export::{Exported, OPSET, check_places};
+use anchorhood::features_of_files;
 use anchorhood::models::Form;
 use anchorhood::search::Model;
 use anchorhood::storage::{AtomicFile, Disk, FileSystem};
@@ -12,7 +13,6 @@ use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, ModelArgs, check_output, check_outputs, io};
-use crate::commands::refit::features_of_files;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 

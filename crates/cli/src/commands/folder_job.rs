@@ -4,14 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::engine::Device;
+use anchorhood::folder_events;
 use anchorhood::search::{FolderEvent, FolderJob, FolderOutcome, FolderVectors, Model};
-use anchorhood::train::LabelsChoice;
+use anchorhood::train::{Event, LabelsChoice};
 use clap::Args;
 
 use crate::args::one_of;
+use crate::terminal;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
-use crate::terminal::folder_report;
 use crate::terminal::interrupt::stop_when_interrupted;
 use crate::terminal::output::{duration, grouped};
 
@@ -112,10 +113,9 @@ impl Drawn<'_> {
     fn event(&mut self, event: FolderEvent) {
         match event {
             FolderEvent::Looked { report } => {
-                let told = folder_report::told(report);
-                let warnings = told.warnings.iter();
-                warnings.for_each(|warning| eprintln!("warning: {warning}"));
-                told.notes.iter().filter(|_| !self.quiet).for_each(|note| eprintln!("{note}"));
+                let events = folder_events(report);
+                let said = |e: &&Event| !self.quiet || matches!(e, Event::Warning { .. });
+                events.iter().filter(said).for_each(terminal::tell);
             }
             FolderEvent::FolderPassedOver { name, why } => {
                 eprintln!("warning: {name}: the folder was passed over: {why}");

@@ -11,7 +11,7 @@ use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
 use clap::Parser;
 
 use crate::args::{device, one_of, precisions};
-use crate::commands::train::{SAVING, Viewer};
+use crate::commands::train::SAVING;
 use crate::terminal::draw::{Drawer, Style};
 use crate::terminal::failure::Failure;
 use crate::terminal::interrupt::stop_when_interrupted;
@@ -145,6 +145,6 @@ pub fn failure(error: ReproduceError) -> Failure {
             eprintln!("stopped and saved; the same command goes on");
             Failure::interrupted()
         }
-        error => Failure::of(error.is_usage(), &error),
+        error => anchorhood::Error::from(error).into(),
     }
 }

@@ -8,13 +8,12 @@ use anchorhood::engine::Device;
 use anchorhood::search::cached_index;
 use anchorhood::serve::{Collection, Hearers, ServeOptions, ServedFolders, Stop};
 use anchorhood::train::{LabelsChoice, RunDir};
+use anchorhood::{checkpoint_of, find_run, open_images_of};
 use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::MachineArgs;
 use crate::args::pictures::{ModelFlag, is_folder};
-use crate::args::resolve::{find_run, model_of};
-use crate::args::run_data;
 use crate::args::token::{TokenArgs, VARIABLE};
 use crate::commands::living_index;
 use crate::terminal::failure::Failure;
@@ -132,10 +131,7 @@ fn collection(
             collection_of_run(args, &run, device)
         }
         Err(_) if is_folder(one) => collection_of_folders(args, device),
-        Err(Failure { message, code }) => Err(Failure {
-            message: message.map(|m| format!("{name}: there is no such folder or index, and {m}")),
-            code,
-        }),
+        Err(error) => Err(usage!("{name}: there is no such folder or index, and {error}")),
     }
 }
 
@@ -180,7 +176,7 @@ fn collection_of_run(
     device: &dyn Fn() -> Result<Device, Failure>,
 ) -> Result<Collection, Failure> {
     let config = RunDir::config_of(run)?;
-    model_of(run)?;
-    let data = run_data::open(&config, args.data.as_deref())?;
+    checkpoint_of(run)?;
+    let data = open_images_of(&config, args.data.as_deref())?;
     Ok(Collection::of_run(&device()?, run, data.train, &config)?)
 }

@@ -12,7 +12,6 @@ use anchorhood::train::{
 };
 use indicatif::ProgressBar;
 
-use crate::commands::train::Viewer;
 use crate::terminal::bar::styled;
 use crate::terminal::output::{self, duration, grouped};
 
@@ -45,6 +44,27 @@ impl Drawer {
         let bar = styled(!matches!(style, Style::Human | Style::Brief));
         bar.set_prefix("getting ready");
         Drawer { style, bar, stop, closed: false }
+    }
+
+    /// Shows an event.
+    pub fn event(&mut self, event: &Event) {
+        match self.style {
+            // What is said while a run gets ready is for people.
+            Style::Json if matches!(event, Event::Note { .. } | Event::Loading { .. }) => {}
+            Style::Json => self.json(event),
+            Style::Quiet => {
+                if let Event::Warning { message } = event {
+                    eprintln!("warning: {message}");
+                }
+            }
+            Style::Human | Style::Brief => self.human(event),
+            Style::Silent => {}
+        }
+    }
+
+    /// Says what is good to know.
+    pub fn note(&mut self, text: &str) {
+        self.event(&Event::note(text));
     }
 
     /// Whether stdout was closed under it.
@@ -104,6 +124,10 @@ impl Drawer {
             Event::Discovering { round, done, pictures } => {
                 self.step(format!("round {round} discovery"), *done, *pictures, None)
             }
+            Event::Loading { pictures: 0, .. } => {}
+            Event::Loading { done, pictures } => {
+                self.step("reading pictures".into(), *done, *pictures, None);
+            }
             Event::EpochEnded(_) if self.style == Style::Brief => {}
             other => {
                 if let Some(text) = sentence(other) {
@@ -114,39 +138,13 @@ impl Drawer {
     }
 }
 
-impl Viewer for Drawer {
-    fn event(&mut self, event: &Event) {
-        match self.style {
-            Style::Json => self.json(event),
-            Style::Quiet => {
-                if let Event::Warning { message } = event {
-                    eprintln!("warning: {message}");
-                }
-            }
-            Style::Human | Style::Brief => self.human(event),
-            Style::Silent => {}
-        }
-    }
-
-    fn note(&mut self, text: &str) {
-        if let Style::Human | Style::Brief = self.style {
-            self.say(text);
-        }
-    }
-
-    fn loading(&mut self, done: usize, total: usize) {
-        if total > 0 {
-            self.step("reading pictures".into(), done, total, None);
-        }
-    }
-}
-
 /// An event as a line, if it is worth one.
 fn sentence(event: &Event) -> Option<String> {
     Some(match event {
         Event::TimeFitted(t) => fitted(t),
         Event::RunStarted(s) => started(s),
         Event::Warning { message } => format!("warning: {message}"),
+        Event::Note { message } => message.clone(),
         Event::RoundStarted { round: 0, .. } => "round 0: every picture on its own".into(),
         Event::Discovered(d) => discovered(d),
         Event::EpochEnded(e) => format!(

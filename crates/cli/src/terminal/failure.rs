@@ -1,7 +1,5 @@
 //! What goes wrong, as the shell sees it: a sentence and an exit code.
 
-use std::error::Error;
-
 use anchorhood::curate::CurateError;
 use anchorhood::data::DataError;
 use anchorhood::export::ExportError;
@@ -9,8 +7,7 @@ use anchorhood::report::ReportError;
 use anchorhood::search::SearchError;
 use anchorhood::serve::ServeError;
 use anchorhood::train::{CheckpointError, ConfigError, TrainError};
-
-use crate::terminal::advice::sentence;
+use anchorhood::{Error, ErrorKind};
 
 /// An end that is not success.
 #[derive(Debug)]
@@ -32,11 +29,6 @@ impl Failure {
         Failure { message: Some(message.into()), code: 1 }
     }
 
-    /// What a library says: something that cannot be asked for, or that failed.
-    pub fn of(usage: bool, error: &(dyn Error + 'static)) -> Self {
-        Failure { message: Some(sentence(error)), code: if usage { 2 } else { 1 } }
-    }
-
     /// A run that was interrupted and saved; all has been said.
     pub fn interrupted() -> Self {
         Failure { message: None, code: 130 }
@@ -51,35 +43,36 @@ impl Failure {
     }
 }
 
-/// The errors of the libraries, each with whether it is of something that cannot be asked for.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::Usage => 2,
+            _ => 1,
+        };
+        Failure { message: Some(error.with_advice()), code }
+    }
+}
+
+/// The errors of the library's parts.
 macro_rules! failures {
-    ($($error:ty: $is_usage:expr;)*) => {$(
+    ($($error:ty),* $(,)?) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                let is_usage: fn(&$error) -> bool = $is_usage;
-                Failure::of(is_usage(&error), &error)
+                Error::from(error).into()
             }
         }
     )*};
 }
 
 failures! {
-    anchorhood::engine::Error: |_| false;
-    CheckpointError: |_| false;
-    ConfigError: |_| true;
-    CurateError: CurateError::is_usage;
-    DataError: DataError::is_usage;
-    ExportError: |error| match error {
-        ExportError::Search(error) => error.is_usage(),
-        error => error.is_usage(),
-    };
-    ReportError: |_| false;
-    SearchError: SearchError::is_usage;
-    ServeError: |error| match error {
-        ServeError::Search(error) => error.is_usage(),
-        ServeError::Report(_) | ServeError::Engine(_) | ServeError::System(_) => false,
-        ServeError::Listen { .. } | ServeError::Ended => false,
-        _ => true,
-    };
-    TrainError: TrainError::is_usage;
+    anchorhood::engine::Error,
+    CheckpointError,
+    ConfigError,
+    CurateError,
+    DataError,
+    ExportError,
+    ReportError,
+    SearchError,
+    ServeError,
+    TrainError,
 }

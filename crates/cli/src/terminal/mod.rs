@@ -1,10 +1,19 @@
 //! What does a person see, and the shell? Bars and lines on stderr, results on stdout, and how it
 //! ended.
 
-pub mod advice;
 pub mod bar;
 pub mod draw;
 pub mod failure;
-pub mod folder_report;
 pub mod interrupt;
 pub mod output;
+
+use anchorhood::train::Event;
+
+/// Says what the library tells beside a result: a warning, or what is good to know.
+pub fn tell(event: &Event) {
+    match event {
+        Event::Warning { message } => eprintln!("warning: {message}"),
+        Event::Note { message } => eprintln!("{message}"),
+        _ => {}
+    }
+}

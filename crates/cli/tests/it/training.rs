@@ -3,10 +3,11 @@
 use std::fs;
 
 use anchorhood::report::read_metrics;
-use anchorhood::train::Event;
+use anchorhood::train::{Event, SETTINGS, Setting};
+use anchorhood::{Images, Run, Trainer};
 use serde_json::Value;
 
-use crate::common::{Sandbox, holds, names, trained};
+use crate::common::{Sandbox, holds, names, train_args, trained};
 
 #[test]
 fn a_run_leaves_what_it_promises_and_the_next_gets_a_number_of_its_own() {
@@ -162,4 +163,47 @@ fn a_model_is_named_by_its_flag() {
     crate::folders::fill(&sandbox.path("a"), 3);
     let folder = sandbox.said("index a");
     assert!(folder.starts_with("a.index: 3 pictures"), "{folder}");
+}
+
+/// The same settings give the same bits, whoever asks.
+#[test]
+fn the_library_trains_as_the_command_does() {
+    let sandbox = trained("--seed 3");
+    let images = Images::open("shapes").unwrap();
+    let line = train_args("--seed 3");
+    let mut trainer = Trainer::new(&images).run_dir(sandbox.path("runs/b"));
+    let mut words = line.split_whitespace().skip(1); // train
+    while let Some(flag) = words.next() {
+        let is = |s: &&Setting| s.flag.is_some_and(|f| flag == format!("--{}", f.long));
+        trainer = trainer.set(SETTINGS.iter().find(is).unwrap(), words.next().unwrap());
+    }
+    let run = trainer.train().unwrap();
+    assert_eq!(sandbox.bits("a"), sandbox.bits("b"));
+    assert_eq!(sandbox.config("a"), sandbox.config("b"));
+    assert!(run.ended().unwrap().is_some() && run.stopped_at().is_none());
+    assert_eq!(
+        run.summary().unwrap().table(),
+        Run::open(run.path()).unwrap().summary().unwrap().table()
+    );
+    assert_eq!(names(&sandbox.path("runs/a")), names(&sandbox.path("runs/b")));
+}
+
+#[test]
+fn every_setting_is_explained() {
+    let sandbox = Sandbox::new();
+    sandbox.write("some.toml", "[training]\nbatch = 16\n");
+    let line = "train shapes --config some.toml --epochs 3 --set discovery.fill=false --explain";
+    let ran = sandbox.run(line).succeeded();
+    let found = |name: &str| {
+        let line = ran.stdout.lines().find(|line| line.split_whitespace().next() == Some(name));
+        line.unwrap().split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(found("training.batch"), "16 some.toml");
+    assert_eq!(found("training.epochs"), "3 asked for");
+    assert_eq!(found("discovery.fill"), "false asked for");
+    assert_eq!(found("training.rounds"), "2 preset quick");
+    assert_eq!(ran.stdout.lines().count(), SETTINGS.len());
+    assert!(!sandbox.path("runs").exists(), "nothing is written");
+    let json = sandbox.json("train shapes --explain --json");
+    assert_eq!(json[0].as_array().unwrap().len(), SETTINGS.len());
 }

@@ -17,7 +17,7 @@ import platform as _platform
 import sys as _sys
 
 from . import errors
-from .errors import AnchorhoodError, InputError, PictureError, WorkError
+from .errors import AnchorhoodError, AnchorhoodWarning, InputError, PictureError, WorkError
 
 try:
     from . import _native
@@ -30,12 +30,13 @@ except ImportError as _error:
 
 from ._index import Cluster, Clusters, DuplicateGroup, Duplicates, Hit, Hits, Index, Selected, Server
 from ._model import Features, Model, load
-from ._run import Run, settings, train
+from ._run import Run, explain, settings, train
 
 __version__: str = _native.VERSION
 
 __all__ = [
     "AnchorhoodError",
+    "AnchorhoodWarning",
     "Cluster",
     "Clusters",
     "DuplicateGroup",
@@ -52,6 +53,7 @@ __all__ = [
     "Server",
     "WorkError",
     "errors",
+    "explain",
     "load",
     "settings",
     "train",

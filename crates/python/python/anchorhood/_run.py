@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 
 from . import _native, _pictures, _show
 from ._model import Model, bar_of_tqdm, load
-from .errors import InputError
+from .errors import AnchorhoodWarning, InputError
 
 StrPath = str | os.PathLike[str]
 #: Is given everything that happens in a run, as a dictionary whose `event` says what.
@@ -30,28 +31,28 @@ def settings() -> dict[str, str]:
     return {flag.replace("-", "_"): f"{kind}: {about}" for _, flag, _, kind, about in _native.settings() if flag}
 
 
-def _flags() -> dict[str, str]:
-    """The flag that each name means: the flag's own, its other names, and the setting's in config.toml."""
-    flags = {}
+def _names() -> dict[str, str]:
+    """The setting, by its name in config.toml, that each argument means: its flag, the flag's other names, its own name."""
+    names = {}
     for name, flag, others, _, _ in _native.settings():
-        if flag:
-            for one in (flag, *others, name):
-                flags[one.replace("-", "_")] = flag
-    return flags
+        for one in (flag, *others, name):
+            if flag and one:
+                names[one.replace("-", "_")] = name
+    return names
 
 
-def _words(given: Mapping[str, Any]) -> list[str]:
-    """Settings as the command line takes them."""
-    flags, words = _flags(), []
+def _settings(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Settings by their names in config.toml, as they could be typed."""
+    names, settings = _names(), []
     for name, value in given.items():
-        flag = flags.get(name.removesuffix("_"))
-        if flag is None:
-            near = difflib.get_close_matches(name, flags, 1)
+        setting = names.get(name.removesuffix("_"))
+        if setting is None:
+            near = difflib.get_close_matches(name, names, 1)
             hint = f"; did you mean `{near[0]}`?" if near else "; anchorhood.settings() has all of them"
             raise InputError(f"`{name}` is no setting of a run{hint}")
         if value is not None:
-            words.append(f"--{flag}={_text(value)}")
-    return words
+            settings.append((setting, _text(value)))
+    return settings
 
 
 def _text(value: Any) -> str:
@@ -93,27 +94,75 @@ def train(
     >>> run.finished, run.model().embed(np.zeros((1, 32, 32, 3), np.uint8)).shape
     (True, (1, 128))
     """
-    words = _words({"method": method, **settings})
-    words.append(f"--runs={os.fspath(runs)}")
-    for flag, value in (("name", name), ("preset", preset), ("config", config), ("minutes", minutes), ("resume", resume)):
-        if value is not None:
-            words.append(f"--{flag}={_text(value)}")
-    own = None
-    if data is not None and not _pictures.is_path(data):
-        own = _own(data, labels, test, settings.get("size"))
-        words += [] if resume is not None else ["--", own[0]]
-    elif data is not None:
-        words += ["--", os.fspath(data)]
-        if labels is not None or test is not None:
-            raise InputError("labels and test go with pictures that are given themselves; those of a folder are its sub-folders")
+    asked, own = _asked(data, labels, test, method, name, runs, preset, config, minutes, resume, settings)
     hearers = _Hearers([callbacks] if callable(callbacks) else callbacks, progress)
     try:
-        path, finished, broken_off = _native.train(words, own, hearers)
+        path, finished, broken_off = _native.train(asked, own, hearers)
     finally:
         hearers.close()
     if broken_off is not None and not isinstance(broken_off, KeyboardInterrupt):
         raise broken_off
     return Run(path)
+
+
+def explain(
+    data: Any = None,
+    method: str | None = None,
+    *,
+    labels: Sequence[Any] | None = None,
+    test: Any = None,
+    preset: str | None = None,
+    config: StrPath | None = None,
+    minutes: float | None = None,
+    **settings: Any,
+) -> dict[str, tuple[str, str]]:
+    """Every setting of the run that `train` would begin with the same arguments, by its name in config.toml: its value, and who decided about
+    it. Nothing is trained.
+
+    >>> explain("shapes", epochs=3)["training.epochs"]
+    ('3', 'asked for')
+    """
+    asked, own = _asked(data, labels, test, method, None, "runs", preset, config, minutes, None, settings)
+    return {name: (value, origin) for name, value, origin in _native.explain(asked, own)}
+
+
+def _asked(
+    data: Any,
+    labels: Any,
+    test: Any,
+    method: str | None,
+    name: str | None,
+    runs: StrPath,
+    preset: str | None,
+    config: StrPath | None,
+    minutes: float | None,
+    resume: StrPath | None,
+    settings: Mapping[str, Any],
+) -> tuple[_native.Asked, _native.Own | None]:
+    """What is asked for of a run, and the pictures that come with it."""
+    if minutes is not None and not 0 < minutes < float("inf"):
+        raise InputError(f"minutes={minutes}: give a number of minutes above 0, such as 5 or 0.5")
+    if minutes is not None and (settings.get("epochs") is not None or resume is not None):
+        raise InputError("minutes: epochs follow from them; leave epochs and resume out")
+    own, place = None, None
+    if data is not None and not _pictures.is_path(data):
+        own = _own(data, labels, test, settings.get("size"))
+        place = None if resume is not None else own[0]
+    elif data is not None:
+        place = os.fspath(data)
+        if labels is not None or test is not None:
+            raise InputError("labels and test go with pictures that are given themselves; those of a folder are its sub-folders")
+    given = _settings({"method": method, **settings})
+    return {
+        "data": place,
+        "preset": preset,
+        "config": config,
+        "settings": given,
+        "minutes": minutes,
+        "runs": runs,
+        "name": name,
+        "resume": resume,
+    }, own
 
 
 def _own(data: Any, labels: Any, test: Any, size: Any) -> _native.Own:
@@ -165,6 +214,8 @@ class _Hearers:
 
     def __call__(self, text: str) -> None:
         event = json.loads(text)
+        if event["event"] == "warning":
+            warnings.warn(event["message"], AnchorhoodWarning, stacklevel=3)
         for callback in self._callbacks:
             callback(event)
         if self._progress:
@@ -182,8 +233,6 @@ class _Hearers:
             self._bar.set_postfix(round=event["round"], loss=f"{event['loss']:.4f}")
         elif self._bar is not None and event["event"] == "evaluated" and event["of"] == "trained":
             self._bar.set_description(f"kNN {100 * event['top1']:.1f}%")
-        elif self._bar is not None and event["event"] == "warning":
-            self._bar.write(f"warning: {event['message']}")
 
     def close(self) -> None:
         if self._bar is not None:

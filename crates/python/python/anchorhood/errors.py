@@ -6,7 +6,7 @@ True
 
 from __future__ import annotations
 
-__all__ = ["AnchorhoodError", "InputError", "PictureError", "WorkError"]
+__all__ = ["AnchorhoodError", "AnchorhoodWarning", "InputError", "PictureError", "WorkError"]
 
 
 class AnchorhoodError(Exception):
@@ -23,3 +23,7 @@ class PictureError(AnchorhoodError):
 
 class WorkError(AnchorhoodError, RuntimeError):
     """Something that failed, though it could be asked for."""
+
+
+class AnchorhoodWarning(UserWarning):
+    """Something to know that stops nothing: a file that could not be read, a GPU that does not work."""

@@ -38,10 +38,12 @@ pub struct Flag {
     pub alias: Option<&'static str>,
     /// What the help calls its value; the flag in capitals without one.
     pub value: Option<&'static str>,
+    /// Whether many runs say it: a short help has it.
+    pub common: bool,
 }
 
 pub(super) const fn long(long: &'static str) -> Flag {
-    Flag { long, short: None, alias: None, value: None }
+    Flag { long, short: None, alias: None, value: None, common: false }
 }
 
 impl Flag {
@@ -51,6 +53,10 @@ impl Flag {
 
     pub(super) const fn alias(self, alias: &'static str) -> Flag {
         Flag { alias: Some(alias), ..self }
+    }
+
+    pub(super) const fn common(self) -> Flag {
+        Flag { common: true, ..self }
     }
 
     pub(super) const fn value(self, value: &'static str) -> Flag {

@@ -30,7 +30,7 @@ settings! {
     /// All settings of a run.
     RunConfig, "Run" {
         /// Decides every random draw.
-        seed: u64 = 0; [Any], flag long("seed");
+        seed: u64 = 0; [Any], flag long("seed").common();
     }
 
     /// `[method]`: how features are learnt; what is not named is Anchor Neighbourhood Discovery. A
@@ -40,12 +40,12 @@ settings! {
         /// How to learn: anchorhood, by views and neighbourhoods (the default for photographs),
         /// and, Anchor Neighbourhood Discovery (the default for shapes and the paper), another
         /// method without labels, or supervised, from labels.
-        name: &'static MethodSpec = &AND; [Any], flag long("method"), absent &AND;
+        name: &'static MethodSpec = &AND; [Any], flag long("method").common(), absent &AND;
         /// The name of a method that a program brings (`train_method` of the Rust library); in
         /// place of `name`, which then says only what the settings begin with.
         own: Option<String> = None; [Any];
         /// Views of each picture in a step [default: 4 for simsiam, else 2].
-        views: usize = 2; [AtLeastOne, AtMost(64)], flag long("views"); unwritten;
+        views: usize = 2; [AtLeastOne, AtMost(64)], flag long("views").common(); unwritten;
         /// Batch norm's statistics over each view or over all [default: all for anchorhood and
         /// simclr].
         view_statistics: ViewStatisticsChoice = ViewStatisticsChoice::Each;
@@ -95,7 +95,7 @@ settings! {
         /// in.
         seen_from: Option<String> = None; [Any];
         /// Resize pictures to so many pixels a side.
-        size: Option<usize> = None; [AtLeastOne, AtMost(4096)], flag long("size");
+        size: Option<usize> = None; [AtLeastOne, AtMost(4096)], flag long("size").common();
         /// Pixels a side of the pictures that the finished model is given, whitened by those it
         /// learnt from: larger ones than it learnt with are often better, and take longer [default:
         /// five quarters of the size it learnt with where features are whitened; with --from, the
@@ -108,18 +108,18 @@ settings! {
         /// Standard deviation of each channel, likewise.
         std: Vec<f64> = vec![]; [Share, Positive]; unwritten;
         /// At most so many training pictures.
-        limit: Option<usize> = None; [AtLeastOne], flag long("limit");
+        limit: Option<usize> = None; [AtLeastOne], flag long("limit").common();
         /// At most so many test pictures.
         test_limit: Option<usize> = None; [AtLeastOne], flag long("test-limit");
         /// What features are judged on: test (the default), or train:5000, so many training
         /// pictures held out.
         validate_on: ValidateOn = ValidateOn::Test;
-            [AtLeastOne], flag long("validate-on").value("PICTURES"); unwritten;
+            [AtLeastOne], flag long("validate-on").common().value("PICTURES"); unwritten;
         /// Share of a labelled folder held out for evaluation.
         held_out: f64 = 0.1; [ShareBelowOne], flag long("held-out").value("SHARE");
         /// Whether sub-folders of a folder are classes: auto (where they look like it), folders or
         /// none.
-        labels: LabelsChoice = LabelsChoice::Auto; [Any], flag long("labels"); unwritten;
+        labels: LabelsChoice = LabelsChoice::Auto; [Any], flag long("labels").common(); unwritten;
         /// What crops of a folder's pictures are cut from: picture (the whole, where it is larger;
         /// the default but for the paper preset), or square (the shrunk centre).
         crops: CropsChoice = CropsChoice::Square; [Any], flag long("crops"); unwritten;
@@ -136,10 +136,10 @@ settings! {
         // than ResNet18 in as many epochs. Photographs need a deeper and wider one.
         /// The network [default: resnet18; resnet10 for shapes in the preset quick].
         architecture: Architecture = Architecture::ResNet18, shapes Architecture::ResNet10;
-            [Any], flag long("network");
+            [Any], flag long("network").common();
         /// Channels after its stem (64 as published).
         width: usize = Architecture::ResNet18.default_width(), quick 16, shapes 4;
-            [AtLeastOne, AtMost(4096)], flag long("width");
+            [AtLeastOne, AtMost(4096)], flag long("width").common();
         /// Its first layers: auto (as published for the size of the pictures), fast (from 48 to 127
         /// pixels at stride 2) [default: fast in the presets quick and strong where views are
         /// compared].
@@ -154,13 +154,13 @@ settings! {
     /// `[training]`: how long and how fast.
     training: TrainingConfig, "Training" {
         /// Rounds with neighbourhoods, after round 0 without.
-        rounds: usize = 4, quick 2; [AtMost(10_000)], flag long("rounds");
+        rounds: usize = 4, quick 2; [AtMost(10_000)], flag long("rounds").common();
         /// Epochs in each round [default, quick: up to 100, the fewer pictures the more, and on a
         /// CPU what five minutes have time for; 28 for shapes].
-        epochs: usize = 200, quick 10, shapes 28; [AtLeastOne], flag long("epochs");
+        epochs: usize = 200, quick 10, shapes 28; [AtLeastOne], flag long("epochs").common();
         /// Fine-tune a model instead of beginning from nothing: a run or checkpoint, `base`, or
         /// torchvision's or timm's ResNet weights. Network and size are its own.
-        from: Option<String> = None; [Any], flag long("from").value("MODEL");
+        from: Option<String> = None; [Any], flag long("from").common().value("MODEL");
         /// Which model that is: its fingerprint.
         from_fingerprint: Option<String> = None; [Any];
         /// Epochs in which only the heads learn and the model stays as it is [default: 1 with
@@ -171,7 +171,7 @@ settings! {
         from_rate: f64 = 1.0; [Share, Positive], flag long("from-rate").value("FACTOR"); unwritten;
         // Small batches are quick's: in short runs the number of steps counts.
         /// Pictures in a batch.
-        batch: usize = 128, quick 64, shapes 32; [AtLeastOne], flag long("batch");
+        batch: usize = 128, quick 64, shapes 32; [AtLeastOne], flag long("batch").common();
         /// Whether batch norm's statistics are those of the whole batch, rather than of each
         /// process's part of it, where several processes train together: true or false.
         sync_norm: bool = false; [Any], flag long("sync-norm").value("BOOL"); unwritten;
@@ -179,12 +179,12 @@ settings! {
         optimiser: OptimiserChoice = OptimiserChoice::Sgd;
             [Any], flag long("optimiser").alias("optimizer"); unwritten;
         /// Learning rate at the start of each round.
-        learning_rate: f64 = 0.03; [Positive], flag long("lr").alias("learning-rate");
+        learning_rate: f64 = 0.03; [Positive], flag long("lr").common().alias("learning-rate");
         /// Share of the momentum that is kept (sgd, lars).
         momentum: f64 = 0.9;
             [Share, Below(1.0, "or nothing is ever forgotten")], flag long("momentum");
         /// Weight decay.
-        weight_decay: f64 = 5e-4; [NotNegative], flag long("weight-decay");
+        weight_decay: f64 = 5e-4; [NotNegative], flag long("weight-decay").common();
         /// Whether momentum is Nesterov's: true or false (sgd, lars).
         nesterov: bool = true; [Any], flag long("nesterov").value("BOOL");
         /// How far a tensor moves, relative to its own length (lars).
@@ -210,11 +210,11 @@ settings! {
     /// `[discovery]`: the settings of Anchor Neighbourhood Discovery.
     discovery: DiscoveryConfig, "Discovery" {
         /// τ: temperature of the loss and the entropy.
-        temperature: f64 = 0.1; [TEMPERATURE], flag long("tau");
+        temperature: f64 = 0.1; [TEMPERATURE], flag long("tau").common();
         /// η: share of the new feature in the memory.
         memory_rate: f64 = 0.5; [Share, Positive], flag long("eta");
         /// k: neighbours of an anchor.
-        neighbours: usize = 1; [AtLeastOne], flag long("neighbours").short('k').value("K");
+        neighbours: usize = 1; [AtLeastOne], flag long("neighbours").common().short('k').value("K");
         /// How the share of anchors grows over the rounds.
         curriculum: CurriculumChoice = CurriculumChoice::Linear; [Any], flag long("curriculum");
         /// Which features neighbourhoods are discovered from.
@@ -241,7 +241,7 @@ settings! {
     augmentation: AugmentationConfig, "Augmentation" {
         /// Least and greatest share of the area a crop keeps: 0.2,1.
         crop_scale: (f64, f64) = (0.2, 1.0);
-            [Positive, Between(0.0, 1.0)], flag long("crop-scale").value("LOW,HIGH");
+            [Positive, Between(0.0, 1.0)], flag long("crop-scale").common().value("LOW,HIGH");
         /// Least and greatest width over height of a crop: 0.75,1.3333.
         crop_ratio: (f64, f64) = (0.75, 4.0 / 3.0);
             [Between(0.125, 8.0)], flag long("crop-ratio").value("LOW,HIGH");
@@ -278,7 +278,7 @@ settings! {
         features: FeatureSource = FeatureSource::Memory; [Any], flag long("knn-features");
         /// Epochs between evaluations; a round's last epoch is always evaluated.
         every: usize = 10, quick 2, shapes 5;
-            [AtLeastOne], flag long("evaluate-every").value("EPOCHS");
+            [AtLeastOne], flag long("evaluate-every").common().value("EPOCHS");
         /// Verdicts without labels, in a row, that are clearly worse than the best before training
         /// stops early; the model is then, and whenever this is above 0, the last that was not
         /// clearly worse. 0: the model is the last epoch's.
@@ -290,12 +290,12 @@ settings! {
     machine: MachineConfig, "Run" {
         /// Where to run: auto, cpu, cuda, cuda:N, or on several GPUs, a process each, cuda:0,1 or
         /// cuda:all. auto takes a GPU when one works.
-        device: DeviceChoice = DeviceChoice::Auto; [Any], flag long("device");
+        device: DeviceChoice = DeviceChoice::Auto; [Any], flag long("device").common();
         /// What numbers a GPU computes with: bf16 (the default), tf32 or f32.
         precision: PrecisionChoice = PrecisionChoice::Bf16;
-            [Any], flag long("precision"), absent PrecisionChoice::Bf16;
+            [Any], flag long("precision").common(), absent PrecisionChoice::Bf16;
         /// Threads; 0 for one a core.
-        threads: usize = 0; [AtMost(MachineConfig::MOST_THREADS)], flag long("threads");
+        threads: usize = 0; [AtMost(MachineConfig::MOST_THREADS)], flag long("threads").common();
     }
 }
 

@@ -139,6 +139,8 @@ fn outline(event: &Event) -> Option<String> {
         | Event::RunStarted(_)
         | Event::Warning { .. }
         | Event::Discovering { .. }
+        | Event::Loading { .. }
+        | Event::Note { .. }
         | Event::Progress(_)
         | Event::CheckpointSaved { .. } => return None,
     })

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use anchorhood::discovery::{DiscoverBy, MemoryBank, Neighbourhoods};
+use anchorhood::machine_of;
 use serde_json::json;
 
 use super::{median, step::random_rows};
@@ -26,7 +27,7 @@ pub fn run(args: &BenchDiscoverArgs) -> Result<(), Failure> {
 }
 
 fn discoveries(args: &BenchDiscoverArgs, ranks: &Ranks) -> Result<(), Failure> {
-    let machine = ranks.divide(args.common.machine())?;
+    let machine = machine_of(ranks.launch.as_ref(), args.common.machine())?;
     let device = device::open(&machine)?.among(ranks.communicator.clone());
     let (threads, processes) = (machine.thread_count(), ranks.communicator.ranks());
     let bank = MemoryBank::from_values(&device, &random_rows(args.n, args.dim), args.dim)?;

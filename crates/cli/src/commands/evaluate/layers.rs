@@ -2,6 +2,7 @@
 
 use anchorhood::engine::{Graph, NodeId};
 use anchorhood::evaluation::{LinearOptions, Spread};
+use anchorhood::open_images_of;
 use anchorhood::train::{
     Encoder, EncoderSource, FeatureSource, LayerFigures, LayerOptions, LayerProgress,
     LayerProtocol, judge_layers, labelled_for,
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 
 use crate::args::EvaluateArgs;
 use crate::args::device;
-use crate::args::run_data;
 use crate::terminal::bar::Bars;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
@@ -89,7 +89,7 @@ pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
     if args.features == Some(FeatureSource::Memory) {
         return Err(Failure::usage("--features memory: the memory holds no layers; leave it out"));
     }
-    let data = run_data::open(config, args.data.as_deref())?;
+    let data = open_images_of(config, args.data.as_deref())?;
     let (height, width) = (data.train.pictures.height(), data.train.pictures.width());
     if height != width {
         return Err(usage!(

@@ -3,8 +3,6 @@
 pub mod layers;
 mod vectors;
 
-pub use vectors::vote;
-
 use std::path::{Path, PathBuf};
 
 use anchorhood::onnx::is_onnx;
@@ -12,12 +10,12 @@ use anchorhood::search::Model;
 use anchorhood::train::{
     EncoderSource, FeatureSource, TrainingSet, ValidateOn, embedding_path, judge, model_path,
 };
+use anchorhood::{open_images_of, vote};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
 use crate::args::device;
 use crate::args::encoder;
-use crate::args::run_data;
 use crate::terminal::draw;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -33,7 +31,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         _ => return layers::run(args, &subject),
     };
     let (path, config) = (&subject.path, &subject.config);
-    let data = run_data::open(config, args.data.as_deref())?;
+    let data = open_images_of(config, args.data.as_deref())?;
     if args.data.is_some() && config.evaluation.features == FeatureSource::Memory {
         // Its own pictures may have moved; of others the memory knows nothing.
         let same = checkpoint.check_memory(&TrainingSet::of(&data), path);

@@ -1,18 +1,14 @@
 //! `anchorhood evaluate` on a model without a run, as `base` and an ONNX file are: its vectors
 //! vote, with raw pixels beside them.
 
-use anchorhood::data::{Dataset, Pictures};
-use anchorhood::engine::Device;
-use anchorhood::evaluation::Rows;
-use anchorhood::search::Model;
-use anchorhood::train::{Accuracy, EvaluationConfig, FeatureSource, Labelled, TrainError};
+use anchorhood::train::{FeatureSource, Labelled, TrainError};
+use anchorhood::{open_images_of, vote};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
 use crate::args::device;
 use crate::args::encoder;
 use crate::args::model::load_model;
-use crate::args::run_data;
 use crate::terminal::draw;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
@@ -30,7 +26,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     let mut config = encoder::paper_settings(set);
     config.data.size = Some(model.input().size);
     encoder::overlay(args, &mut config)?;
-    let data = run_data::open(&config, Some(set))?;
+    let data = open_images_of(&config, Some(set))?;
     let device = device::open(&config.machine)?;
     let (how, none) = (&config.evaluation, || TrainError::NoLabels { data: data.name.clone() });
     let raw_pixels = Labelled::of(&data, how, &device).ok_or_else(none)?.raw_pixels()?;
@@ -74,24 +70,4 @@ fn refuse_what_needs_layers(args: &EvaluateArgs) -> Result<(), Failure> {
         )),
         None => Ok(()),
     }
-}
-
-/// How good a model's vectors are, of pictures that it is given in its own size, and how long they
-/// are; nothing without labels.
-pub fn vote(
-    device: &Device,
-    model: &Model,
-    how: &EvaluationConfig,
-    data: &Dataset,
-) -> Result<Option<(Accuracy, usize)>, Failure> {
-    let (Some(examiner), Some(test)) = (Labelled::of(data, how, device), &data.test) else {
-        return Ok(None);
-    };
-    let rows = |pictures: &Pictures| -> Result<Rows, Failure> {
-        let vectors = model.embed(device, pictures)?;
-        Ok(Rows { dim: vectors.dim(), channels: vectors.dim(), values: vectors.values().to_vec() })
-    };
-    let (train, test) = (rows(&data.train.pictures)?, rows(&test.pictures)?);
-    let values = train.dim;
-    Ok(Some((examiner.vectors(train, test)?, values)))
 }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use anchorhood::report::{ReportError, TensorBoard, read_metrics};
-use anchorhood::storage::{Disk, FileSystem};
-use anchorhood::train::Event;
+use anchorhood_report::{ReportError, TensorBoard, read_metrics};
+use anchorhood_storage::{Disk, FileSystem};
+use anchorhood_train::Event;
 
 /// Writes figures as a run tells them.
-pub struct Follower {
+pub(crate) struct Follower {
     run: PathBuf,
     wanted: bool,
     board: Option<TensorBoard>,

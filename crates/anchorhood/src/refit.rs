@@ -4,19 +4,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anchorhood::data::{Dataset, picture_named};
-use anchorhood::engine::Device;
-use anchorhood::engine::vectors::Whitening;
-use anchorhood::search::{Model, embed_paths};
-use anchorhood::storage::{Disk, FileSystem};
-use anchorhood::train::{
+use anchorhood_data::{Dataset, picture_named};
+use anchorhood_engine::Device;
+use anchorhood_engine::vectors::Whitening;
+use anchorhood_index::{Model, embed_paths};
+use anchorhood_storage::{Disk, FileSystem};
+use anchorhood_train::{
     Costs, Evaluated, Event, RunConfig, RunDir, Subject, model_path, refitted_path,
 };
 
-use crate::args::model::io;
-use crate::commands::evaluate::vote;
-use crate::commands::train::Viewer;
-use crate::terminal::failure::Failure;
+use crate::evaluate::vote;
+use crate::{Error, Tell};
 
 /// Pictures at a time.
 const BATCH: usize = 64;
@@ -29,22 +27,27 @@ const A_GPU: f64 = 5.0;
 /// The model that a run which has just ended is used by, where it is given pictures of another size
 /// than it learnt with, judged where there are labels. The run is whole without it, so what goes
 /// wrong is a warning.
-pub fn after_training(run: &Path, data: &Dataset, device: &Device, viewer: &mut dyn Viewer) {
-    if let Err(Failure { message, .. }) = refit(run, data, device, viewer) {
-        let why = message.unwrap_or_default();
-        eprintln!("warning: the model is that for the pictures it learnt from alone: {why}");
+pub fn refit(run: &Path, data: &Dataset, device: &Device, tell: Tell) {
+    if let Err(error) = refitted(run, data, device, tell) {
+        let why = error.with_advice();
+        tell(&Event::warning(format!(
+            "the model is that for the pictures it learnt from alone: {why}"
+        )));
     }
 }
 
 /// Takes it away from a run that goes on learning.
-pub fn forget(run: &Path) -> Result<(), Failure> {
+pub(crate) fn forget_refitted(run: &Path) -> Result<(), Error> {
     let path = refitted_path(run);
-    if path.is_file() { Disk.remove(&path).map_err(io(&path)) } else { Ok(()) }
+    match path.is_file() {
+        true => Disk.remove(&path).map_err(|e| Error::failed(format!("{}: {e}", path.display()))),
+        false => Ok(()),
+    }
 }
 
 /// How long that takes by what an evaluation of the run takes: as long, of larger pictures, with a
 /// network that must be built.
-pub fn seconds(config: &RunConfig, data: &Dataset, device: &Device, costs: &Costs) -> f64 {
+pub(crate) fn seconds(config: &RunConfig, data: &Dataset, device: &Device, costs: &Costs) -> f64 {
     let Some(size) = wanted(config, data) else {
         return 0.0;
     };
@@ -59,17 +62,12 @@ fn wanted(config: &RunConfig, data: &Dataset) -> Option<usize> {
     config.data.embed_size.filter(|size| *size != learnt)
 }
 
-fn refit(
-    run: &Path,
-    data: &Dataset,
-    device: &Device,
-    viewer: &mut dyn Viewer,
-) -> Result<(), Failure> {
+fn refitted(run: &Path, data: &Dataset, device: &Device, tell: Tell) -> Result<(), Error> {
     let config = RunDir::config_of(run)?;
     let Some(size) = wanted(&config, data) else {
         return Ok(());
     };
-    viewer.note(&format!("the model, given pictures of {size}×{size} …"));
+    tell(&Event::note(format!("the model, given pictures of {size}×{size} …")));
     let model = Model::load(model_path(run))?.at_size(size)?;
     let power = config.method.whiten;
     let model = match power > 0.0 && config.method.name.compares_views() {
@@ -113,7 +111,7 @@ pub fn features_of_files(
     files: Vec<PathBuf>,
     device: &Device,
     threads: usize,
-) -> Result<Vec<f32>, Failure> {
+) -> Result<Vec<f32>, Error> {
     let mut embedder = model.embedder(device, BATCH, Some(Model::WHITENED))?;
     let rows = embed_paths(&mut embedder, files, threads, &mut |_| {}, &false.into())?;
     Ok(rows.into_iter().flatten().flatten().collect())

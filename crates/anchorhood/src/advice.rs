@@ -1,32 +1,24 @@
-//! What to try when something went wrong. A library's error says what is the matter and carries the
-//! figures; which flag helps is known here and nowhere else.
+//! What to try when something went wrong. The error of a part says what is the matter and carries
+//! the figures; which setting helps is known here and nowhere else.
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use anchorhood::curate::CurateError;
-use anchorhood::data::DataError;
-use anchorhood::engine::{Error, Fits};
-use anchorhood::export::ExportError;
-use anchorhood::report::ReportError;
-use anchorhood::reproduce::ReproduceError;
-use anchorhood::search::SearchError;
-use anchorhood::serve::ServeError;
-use anchorhood::storage::data_folder;
-use anchorhood::train::{CheckpointError, Setting, TrainError};
+use anchorhood_data::DataError;
+use anchorhood_engine::{Error, Fits};
+use anchorhood_export::ExportError;
+use anchorhood_index::SearchError;
+use anchorhood_index::curate::CurateError;
+use anchorhood_report::ReportError;
+use anchorhood_reproduce::ReproduceError;
+use anchorhood_serve::ServeError;
+use anchorhood_storage::data_folder;
+use anchorhood_train::{CheckpointError, Setting, TrainError};
 
 /// Below this, a temperature is a likelier reason of overflow than the learning rate; the published
 /// one is 0.1.
 const LOW_TEMPERATURE: f64 = 0.05;
-
-/// What the user reads: the error's own sentence, and the way out where there is one.
-pub fn sentence(error: &(dyn StdError + 'static)) -> String {
-    match advice(error) {
-        Some(advice) => format!("{error}; {advice}"),
-        None => error.to_string(),
-    }
-}
 
 /// The way out: a clause that follows the error's sentence.
 pub fn advice(error: &(dyn StdError + 'static)) -> Option<String> {
@@ -272,6 +264,10 @@ fn export(error: &ExportError) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn sentence(error: impl Into<crate::Error>) -> String {
+        error.into().with_advice()
+    }
+
     #[test]
     fn an_unwritable_place_of_an_index_is_told_another() {
         let failed = |path: &str, kind: ErrorKind| {
@@ -299,13 +295,13 @@ mod tests {
         let batch = |pictures, halved| Some(Fits::Batch { pictures, halved });
         let error = TrainError::from(too_large(batch(200, true)));
         assert_eq!(
-            sentence(&error),
+            sentence(error),
             "activations of 1000 pictures: 4000 MiB asked for, 1000 of the device's 2000 MiB are \
              free; \
              --batch 200 would fit, and --precision bf16 needs half as much"
         );
         let ends = |fits, end: &str| {
-            let said = sentence(&too_large(fits));
+            let said = sentence(too_large(fits));
             assert!(said.ends_with(end), "{said}");
         };
         ends(batch(0, false), "not one picture fits: a smaller --width or --size needs less");
@@ -320,10 +316,10 @@ mod tests {
     #[test]
     fn what_is_likely_is_named() {
         let diverged = |temperature| {
-            sentence(&TrainError::Diverged {
+            sentence(TrainError::Diverged {
                 what: "the loss".into(),
                 value: f64::INFINITY,
-                position: anchorhood::train::Position::default(),
+                position: anchorhood_train::Position::default(),
                 rate: 0.03,
                 temperature,
                 checkpoint: None,
@@ -336,7 +332,7 @@ mod tests {
             assert!(said.ends_with(rate) && !said.contains("--tau"), "{said}");
         }
         let unwritten = |kind: ErrorKind| {
-            sentence(&CheckpointError::Write { path: "last".into(), source: kind.into() })
+            sentence(CheckpointError::Write { path: "last".into(), source: kind.into() })
         };
         assert!(unwritten(ErrorKind::NotFound).contains("put it back"));
         assert!(unwritten(ErrorKind::PermissionDenied).contains("allow writing"));
@@ -362,6 +358,6 @@ mod tests {
             );
         }
         let none = DataError::NotFound { path: "x".into() };
-        assert_eq!(sentence(&none), "x: there is no such file or folder");
+        assert_eq!(sentence(none), "x: there is no such file or folder");
     }
 }

@@ -3,33 +3,34 @@
 
 use std::path::{Path, absolute};
 
-use anchorhood::search::Model;
-use anchorhood::train::{Pretrained, RunConfig};
+use anchorhood_index::Model;
+use anchorhood_train::{Event, Pretrained, RunConfig};
 
-use crate::args::model::load_model;
-use crate::terminal::failure::Failure;
+use crate::error::usage;
+use crate::{Error, Tell, load_model};
 
 /// The model that a configuration begins from, if it begins from one.
-pub fn of(config: &RunConfig, runs: &Path) -> Result<Option<Pretrained>, Failure> {
+pub(crate) fn of(config: &RunConfig, runs: &Path, tell: Tell) -> Result<Option<Pretrained>, Error> {
     let from = config.training.from.as_deref();
-    from.map(|from| load(from, runs)).transpose()
+    from.map(|from| load(from, runs, tell)).transpose()
 }
 
 /// The same for a run that goes on: needed where it has no checkpoint yet, and looked at otherwise.
-pub fn of_resumed(
+pub(crate) fn of_resumed(
     run: &Path,
     config: &RunConfig,
     runs: &Path,
-) -> Result<Option<Pretrained>, Failure> {
-    let begun = anchorhood::train::model_path(run).is_file();
-    match of(config, runs) {
+    tell: Tell,
+) -> Result<Option<Pretrained>, Error> {
+    let begun = anchorhood_train::model_path(run).is_file();
+    match of(config, runs, tell) {
         Ok(Some(model)) if begun => {
             if config.training.from_fingerprint.as_deref() != Some(&model.fingerprint) {
-                eprintln!(
-                    "warning: {} is not the model any more that this run began from; the run goes \
-                     on from its own checkpoint",
+                tell(&Event::warning(format!(
+                    "{} is not the model any more that this run began from; the run goes on from \
+                     its own checkpoint",
                     model.name
-                );
+                )));
             }
             Ok(None)
         }
@@ -40,17 +41,17 @@ pub fn of_resumed(
 }
 
 /// Whether what is asked for, by whatever name or path, is the model that a run began from.
-pub fn is_the_same(asked: &RunConfig, run: &RunConfig, runs: &Path) -> bool {
+pub(crate) fn is_the_same(asked: &RunConfig, run: &RunConfig, runs: &Path) -> bool {
     let (from, theirs) = (&asked.training.from, &run.training);
     if *from == theirs.from {
         return true;
     }
     // Where it is gone, its name is all there is to compare.
-    let model = of(asked, runs).ok().flatten();
+    let model = of(asked, runs, &mut |_| {}).ok().flatten();
     model.is_some_and(|model| theirs.from_fingerprint == Some(model.fingerprint))
 }
 
-fn load(from: &str, runs: &Path) -> Result<Pretrained, Failure> {
+fn load(from: &str, runs: &Path, tell: Tell) -> Result<Pretrained, Error> {
     if Path::new(from).extension().is_some_and(|e| e == "onnx") {
         return Err(usage!(
             "--from {from}: ONNX models are used as they are (`--model {from}`); training goes on \
@@ -58,7 +59,7 @@ fn load(from: &str, runs: &Path) -> Result<Pretrained, Failure> {
              or from torchvision's or timm's ResNet weights"
         ));
     }
-    let model = load_model(runs, from)?;
+    let model = load_model(runs, from, tell)?;
     let name = whereabouts(&model, from);
     Ok(model.pretrained(name)?)
 }

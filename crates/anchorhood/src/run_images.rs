@@ -1,41 +1,39 @@
 //! The pictures a run was trained on, opened from any folder, or the way to say where they are now.
 
-use anchorhood::data::{self, DataError, Dataset, FellowReaders, LoadOptions, Progress};
-use anchorhood::train::{CropsChoice, RunConfig};
+use anchorhood_data::{DataError, Dataset, FellowReaders, LoadOptions, Progress};
+use anchorhood_train::{CropsChoice, RunConfig};
 
-use crate::terminal::failure::Failure;
+use crate::Error;
+use crate::error::usage;
 
 /// The pictures of a run, to look at: where `given`, its `--data`, says; else where they were when
 /// it was trained.
-pub fn open(config: &RunConfig, given: Option<&str>) -> Result<Dataset, Failure> {
+pub fn open_images_of(config: &RunConfig, given: Option<&str>) -> Result<Dataset, Error> {
     let mut config = config.clone();
     config.data.crops = CropsChoice::Square; // nobody cuts any
     open_with_progress(&config, given, FellowReaders::default(), &|_, _| {})
 }
 
 /// The same to train on, with others or alone, telling about every picture that is decoded.
-pub fn open_with_progress(
+pub(crate) fn open_with_progress(
     config: &RunConfig,
     given: Option<&str>,
     fellows: FellowReaders,
     progress: &Progress,
-) -> Result<Dataset, Failure> {
+) -> Result<Dataset, Error> {
     let options = LoadOptions { fellows, ..config.data.load_options(config.seed) };
     let place = match given {
         Some(spec) => spec.into(),
         None => config.data.place(),
     };
-    data::open_with_progress(&place, &options, progress).map_err(|error| match given {
-        Some(_) => {
-            let failure = Failure::from(error);
-            Failure { message: failure.message.map(|m| format!("--data: {m}")), ..failure }
-        }
+    anchorhood_data::open_with_progress(&place, &options, progress).map_err(|error| match given {
+        Some(_) => Error::from(error).of("--data"),
         None => lost(config, error),
     })
 }
 
 /// What to say of pictures that are not where they were.
-fn lost(config: &RunConfig, error: DataError) -> Failure {
+fn lost(config: &RunConfig, error: DataError) -> Error {
     use DataError::*;
     let why = match &error {
         NotFound { .. } | UnknownName { .. } => "it is not found".into(),

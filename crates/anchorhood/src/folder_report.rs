@@ -1,28 +1,16 @@
 //! What was found in a folder beside pictures, and what was decided about its sub-folders, in
 //! words.
 
-use anchorhood::data::{FolderLabels, FolderReport, PassedOver};
+use anchorhood_data::{FolderLabels, FolderReport, PassedOver};
+use anchorhood_train::Event;
 
-/// The words.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// What may be missed.
-    pub warnings: Vec<String>,
-    /// What is good to know.
-    pub notes: Vec<String>,
-}
-
-/// The words for a report.
-pub fn told(report: &FolderReport) -> Told {
+/// The words for a report: warnings of what may be missed, then notes of what is good to know.
+pub fn folder_events(report: &FolderReport) -> Vec<Event> {
     let (shows, others): (Vec<&PassedOver>, _) =
         report.passed_over.iter().partition(|kind| kind.why.is_some());
-    Told {
-        warnings: shows.into_iter().map(PassedOver::to_string).collect(),
-        notes: [no_pictures(&others), report.labels.as_ref().and_then(labels)]
-            .into_iter()
-            .flatten()
-            .collect(),
-    }
+    let warnings = shows.into_iter().map(|kind| Event::warning(kind.to_string()));
+    let notes = [no_pictures(&others), report.labels.as_ref().and_then(labels)];
+    warnings.chain(notes.into_iter().flatten().map(Event::note)).collect()
 }
 
 /// Endings that are named; more only make the line longer.
@@ -67,16 +55,17 @@ mod tests {
                 kind("", 1, None),
             ],
         };
-        let told = told(&report);
-        assert_eq!(told.warnings, ["312 .heic skipped: so it is"]);
         assert_eq!(
-            told.notes,
+            folder_events(&report),
             [
-                "files that are no pictures: 2 .txt, 1 without an ending",
-                "no labels: sub-folders are named by dates (2019); --labels folders makes them \
-                 classes"
+                Event::warning("312 .heic skipped: so it is"),
+                Event::note("files that are no pictures: 2 .txt, 1 without an ending"),
+                Event::note(
+                    "no labels: sub-folders are named by dates (2019); --labels folders makes them \
+                     classes"
+                ),
             ]
         );
-        assert_eq!(super::told(&FolderReport::default()), Told::default());
+        assert_eq!(folder_events(&FolderReport::default()), []);
     }
 }
