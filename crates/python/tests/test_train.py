@@ -71,7 +71,7 @@ def test_settings_are_explained(tmp_path):
     explained = anchorhood.explain("shapes", epochs=3, width=2, shapes_train=64)
     assert explained["training.epochs"] == ("3", "asked for")
     assert explained["training.batch"] == ("32", "preset quick")
-    photos = np.zeros((8, 16, 16, 3), np.uint8)
+    photos = np.random.default_rng(0).integers(0, 256, (64, 16, 16, 3), np.uint8)
     assert anchorhood.explain(photos, minutes=0.1, width=2)["training.epochs"][1] == "time"
     for wrong in ({"epochs": 3, "minutes": 1}, {"minutes": -1}, {"epochs": "many"}, {"preset": "fast"}):
         with pytest.raises(anchorhood.InputError):
@@ -81,8 +81,8 @@ def test_settings_are_explained(tmp_path):
 def test_warnings_are_pythons(tmp_path, monkeypatch):
     folder = tmp_path / "photos"
     folder.mkdir()
-    for i in range(8):
-        (folder / f"{i}.png").write_bytes(anchorhood._native.png(np.full((16, 16, 3), 20 * i, np.uint8)))
+    for i in range(16):
+        (folder / f"{i}.png").write_bytes(anchorhood._native.png(np.full((16, 16, 3), 15 * i, np.uint8)))
     (folder / "broken.png").write_bytes(b"no image")
     with pytest.warns(anchorhood.AnchorhoodWarning, match="broken.png"):
         anchorhood.train(folder, "and", runs=tmp_path, size=16, **SHORT)
