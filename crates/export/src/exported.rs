@@ -44,7 +44,7 @@ impl<'a> Exported<'a> {
             tensors: weights,
             preprocessing: *model.input(),
             notes: vec![
-                ("network", network.architecture.name().into()),
+                ("network", network.architecture.name.into()),
                 ("width", network.width.to_string()),
                 ("features", features.to_string()),
                 ("fingerprint", model.fingerprint().into()),
@@ -85,6 +85,6 @@ impl<'a> Exported<'a> {
     /// their published width, can be loaded; `conv1` of the form for small pictures has to be put
     /// in first.
     pub fn timm_config(&self) -> Result<String, ExportError> {
-        timm_config(self.network.architecture.name(), self.tensors, &self.preprocessing)
+        timm_config(self.network.architecture.name, self.tensors, &self.preprocessing)
     }
 }

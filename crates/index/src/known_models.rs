@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood_models::Architecture;
+use anchorhood_models::{Backbone, RESNET18, RESNET34, RESNET50, RESNET101};
 use anchorhood_storage::cache_folder;
 
 /// A published model.
@@ -15,7 +15,7 @@ pub struct KnownModel {
     /// What the user types.
     pub name: &'static str,
     /// Which network.
-    pub architecture: Architecture,
+    pub architecture: &'static Backbone,
     /// What the SHA-256 of its bytes begins with, in hexadecimal.
     pub sha256: &'static str,
     /// Roughly how long it is, for people.
@@ -29,7 +29,7 @@ const SECOND: &str = "torchvision, learnt from ImageNet-1k with labels, the long
 
 const fn torchvision(
     name: &'static str,
-    architecture: Architecture,
+    architecture: &'static Backbone,
     sha256: &'static str,
     megabytes: u32,
     about: &'static str,
@@ -37,16 +37,14 @@ const fn torchvision(
     KnownModel { name, architecture, sha256, megabytes, about }
 }
 
-use Architecture::{ResNet18, ResNet34, ResNet50, ResNet101};
-
 /// All of them.
 pub static KNOWN_MODELS: [KnownModel; 6] = [
-    torchvision("torchvision-resnet18", ResNet18, "f37072fd", 47, FIRST),
-    torchvision("torchvision-resnet34", ResNet34, "b627a593", 87, FIRST),
-    torchvision("torchvision-resnet50", ResNet50, "0676ba61", 103, FIRST),
-    torchvision("torchvision-resnet50-v2", ResNet50, "11ad3fa6", 103, SECOND),
-    torchvision("torchvision-resnet101", ResNet101, "63fe2227", 179, FIRST),
-    torchvision("torchvision-resnet101-v2", ResNet101, "cd907fc2", 179, SECOND),
+    torchvision("torchvision-resnet18", &RESNET18, "f37072fd", 47, FIRST),
+    torchvision("torchvision-resnet34", &RESNET34, "b627a593", 87, FIRST),
+    torchvision("torchvision-resnet50", &RESNET50, "0676ba61", 103, FIRST),
+    torchvision("torchvision-resnet50-v2", &RESNET50, "11ad3fa6", 103, SECOND),
+    torchvision("torchvision-resnet101", &RESNET101, "63fe2227", 179, FIRST),
+    torchvision("torchvision-resnet101-v2", &RESNET101, "cd907fc2", 179, SECOND),
 ];
 
 impl KnownModel {

@@ -21,11 +21,19 @@
 use anchorhood_engine::{ConvSpec, Graph, NodeId, Result, Window};
 
 use crate::Form;
-use crate::colours::Trunk;
+use crate::backbone::{Backbone, Layers, Trunk};
+
+/// AlexNet with batch norm.
+pub static ALEXNET: Backbone = Backbone {
+    name: "alexnet",
+    width: 64,
+    stem: [5, 11],
+    layers: Layers::Other(|form| Box::new(AlexNet(form))),
+};
 
 /// Its layers behind what it sees: `width` channels after the first convolution (64 as published).
 /// Taps: conv1 … conv5, fc.
-pub(crate) struct AlexNet(pub(crate) Form);
+struct AlexNet(Form);
 
 impl AlexNet {
     fn pool(&self) -> Window {
@@ -83,11 +91,10 @@ impl Trunk for AlexNet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Architecture;
     use anchorhood_engine::{Role, Shape};
 
     fn alexnet(form: Form, size: usize, width: usize, features: usize) -> Result<Graph> {
-        Architecture::AlexNet.graph_of(form, size, width, features)
+        ALEXNET.graph_of(form, size, width, features)
     }
 
     fn shapes(g: &Graph) -> Vec<(usize, usize)> {

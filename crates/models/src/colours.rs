@@ -9,6 +9,8 @@
 
 use anchorhood_engine::{Graph, NodeId, Result};
 
+use crate::Trunk;
+
 /// What a network sees of colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colours {
@@ -21,20 +23,10 @@ pub enum Colours {
     Split,
 }
 
-/// The layers of a network behind what it sees, with names that begin alike and so many channels
-/// after the stem.
-pub(crate) trait Trunk {
-    /// The five stages, conv1 … conv5.
-    fn stages(&self, g: &mut Graph, prefix: &str, x: NodeId, width: usize) -> Result<[NodeId; 5]>;
-
-    /// From conv5 to a vector.
-    fn vector(&self, g: &mut Graph, prefix: &str, x: NodeId, width: usize) -> Result<NodeId>;
-}
-
 /// A whole network: what it sees, its trunk or trunks, a linear layer, unit length.
 pub(crate) fn whole(
     colours: Colours,
-    trunk: &impl Trunk,
+    trunk: &dyn Trunk,
     size: usize,
     width: usize,
     features: usize,
@@ -57,7 +49,7 @@ pub(crate) fn whole(
     Ok(g)
 }
 
-fn one_trunk(g: &mut Graph, trunk: &impl Trunk, x: NodeId, width: usize) -> Result<NodeId> {
+fn one_trunk(g: &mut Graph, trunk: &dyn Trunk, x: NodeId, width: usize) -> Result<NodeId> {
     let stages = trunk.stages(g, "", x, width)?;
     for (number, stage) in (1..).zip(stages) {
         g.tap(&format!("conv{number}"), stage);
@@ -65,7 +57,7 @@ fn one_trunk(g: &mut Graph, trunk: &impl Trunk, x: NodeId, width: usize) -> Resu
     trunk.vector(g, "", stages[4], width)
 }
 
-fn two_trunks(g: &mut Graph, trunk: &impl Trunk, pictures: NodeId, width: usize) -> Result<NodeId> {
+fn two_trunks(g: &mut Graph, trunk: &dyn Trunk, pictures: NodeId, width: usize) -> Result<NodeId> {
     let lab = g.lab("lab", pictures)?;
     let lightness = g.channels("lightness", lab, 0, 1)?;
     let colour = g.channels("colour", lab, 1, 2)?;
@@ -89,11 +81,11 @@ fn two_trunks(g: &mut Graph, trunk: &impl Trunk, pictures: NodeId, width: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Architecture, Form};
+    use crate::{BACKBONES, Backbone, Form};
 
-    fn graphs() -> impl Iterator<Item = (Architecture, Colours, Graph)> {
+    fn graphs() -> impl Iterator<Item = (&'static Backbone, Colours, Graph)> {
         let all = [Colours::Rgb, Colours::Lightness, Colours::Split];
-        let networks = Architecture::ALL.into_iter();
+        let networks = BACKBONES.all().into_iter();
         networks.flat_map(move |a| {
             all.map(|c| (a, c, a.graph_seeing(c, Form::Small, 32, 4, 16).unwrap()))
         })

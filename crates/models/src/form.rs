@@ -48,7 +48,7 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Architecture;
+    use crate::RESNET18;
 
     #[test]
     fn a_fast_form_is_the_published_one_but_in_between() {
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn medium_costs_what_small_does_at_half_the_size() {
         let values = |form, size| -> Vec<usize> {
-            let graph = Architecture::ResNet18.graph_of(form, size, 4, 8).unwrap();
+            let graph = RESNET18.graph_of(form, size, 4, 8).unwrap();
             let taps = graph.taps().iter();
             taps.map(|(_, node)| graph.shape(*node).len()).collect()
         };

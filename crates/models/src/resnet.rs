@@ -10,15 +10,22 @@
 use anchorhood_engine::{ConvSpec, Graph, NodeId, Result, Window};
 
 use crate::Form;
-use crate::colours::Trunk;
+use crate::backbone::{Backbone, Layers, Stages, Trunk};
 
-/// Which residual network: blocks in each stage, and of which kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stages {
-    /// Blocks in each of the four stages.
-    pub(crate) blocks: [usize; 4],
-    /// Whether they are bottlenecks.
-    pub(crate) bottleneck: bool,
+/// ResNet10: a block in each stage, where ResNet18 has two.
+pub static RESNET10: Backbone = resnet("resnet10", [1, 1, 1, 1], false);
+/// ResNet18.
+pub static RESNET18: Backbone = resnet("resnet18", [2, 2, 2, 2], false);
+/// ResNet34.
+pub static RESNET34: Backbone = resnet("resnet34", [3, 4, 6, 3], false);
+/// ResNet50.
+pub static RESNET50: Backbone = resnet("resnet50", [3, 4, 6, 3], true);
+/// ResNet101.
+pub static RESNET101: Backbone = resnet("resnet101", [3, 4, 23, 3], true);
+
+const fn resnet(name: &'static str, blocks: [usize; 4], bottleneck: bool) -> Backbone {
+    let layers = Layers::ResNet(Stages { blocks, bottleneck });
+    Backbone { name, width: 64, stem: [3, 7], layers }
 }
 
 /// Its layers behind what it sees: `width` channels after the stem (64 as published). Taps: conv1
@@ -106,11 +113,10 @@ fn shortcut(g: &mut Graph, block: &str, x: NodeId, out: usize, stride: usize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Architecture;
     use anchorhood_engine::{Role, Shape};
 
     fn resnet18(size: usize, width: usize, features: usize) -> Result<Graph> {
-        Architecture::ResNet18.graph(size, width, features)
+        RESNET18.graph(size, width, features)
     }
 
     fn weights(g: &Graph) -> usize {
@@ -131,10 +137,10 @@ mod tests {
     #[test]
     fn deeper_ones_too() {
         for (network, expected) in [
-            (Architecture::ResNet18, 11_689_512),
-            (Architecture::ResNet34, 21_797_672),
-            (Architecture::ResNet50, 25_557_032),
-            (Architecture::ResNet101, 44_549_160),
+            (&RESNET18, 11_689_512),
+            (&RESNET34, 21_797_672),
+            (&RESNET50, 25_557_032),
+            (&RESNET101, 44_549_160),
         ] {
             let g = network.graph(224, 64, 1000).unwrap();
             assert_eq!(weights(&g), expected, "{network}");

@@ -15,8 +15,7 @@ use half::{bf16, f16};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
-use crate::resnet::Stages;
-use crate::{Architecture, Form, torch_file};
+use crate::{BACKBONES, Backbone, Form, Stages, torch_file};
 
 /// Names shown of each kind of mistake before the rest is only counted.
 const SHOWN: usize = 4;
@@ -51,7 +50,7 @@ pub struct Fitted<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recognised {
     /// The network.
-    pub architecture: Architecture,
+    pub architecture: &'static Backbone,
     /// What its first layers are made for.
     pub form: Form,
     /// Channels after its stem.
@@ -212,7 +211,7 @@ impl Weights {
         });
         let bottleneck = self.shape("layer1.0.conv3.weight").is_some();
         let stages = Some(Stages { blocks, bottleneck });
-        let architecture = Architecture::ALL.iter().copied().find(|a| a.stages() == stages);
+        let architecture = BACKBONES.all().into_iter().find(|a| a.stages() == stages);
         let architecture = architecture
             .ok_or_else(|| none("its blocks are those of no ResNet10, 18, 34, 50 or 101"))?;
         let form = architecture.form_of_stem(stem[3]).ok_or_else(|| {
@@ -339,10 +338,11 @@ fn listed(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{RESNET10, RESNET18, RESNET34, RESNET50, RESNET101};
     use anchorhood_engine::{Device, NetworkOptions};
 
     fn network(features: usize, seed: u64) -> Network {
-        let graph = Architecture::ResNet18.graph(8, 2, features).unwrap();
+        let graph = RESNET18.graph(8, 2, features).unwrap();
         let mut network = Device::cpu(1).network(&graph, &NetworkOptions::new(1)).unwrap();
         network.initialise(seed).unwrap();
         network
@@ -364,11 +364,11 @@ mod tests {
     #[test]
     fn networks_are_recognised_by_their_tensors() {
         for (architecture, size, form) in [
-            (Architecture::ResNet10, 8, Form::Small),
-            (Architecture::ResNet18, 8, Form::Small),
-            (Architecture::ResNet34, 8, Form::Small),
-            (Architecture::ResNet50, 128, Form::Large),
-            (Architecture::ResNet101, 8, Form::Small),
+            (&RESNET10, 8, Form::Small),
+            (&RESNET18, 8, Form::Small),
+            (&RESNET34, 8, Form::Small),
+            (&RESNET50, 128, Form::Large),
+            (&RESNET101, 8, Form::Small),
         ] {
             let graph = architecture.graph(size, 2, 8).unwrap();
             let network = Device::cpu(1).network(&graph, &NetworkOptions::new(1));

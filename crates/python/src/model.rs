@@ -152,7 +152,7 @@ impl Model {
     #[getter]
     fn network(&self) -> Option<(String, usize)> {
         let network = self.loaded.model.network().ok()?;
-        Some((network.architecture.name().into(), network.width))
+        Some((network.architecture.name.into(), network.width))
     }
 
     /// Where it runs.

@@ -1,6 +1,6 @@
 //! An experiment as data: which runs, how judged, and what the paper has in their place.
 
-use anchorhood_models::Architecture;
+use anchorhood_models::Backbone;
 use anchorhood_train::{CurriculumChoice, MethodSpec};
 
 use crate::ReproduceError;
@@ -65,7 +65,7 @@ pub struct Subject {
     /// A published set.
     pub set: &'static str,
     /// The network.
-    pub network: Architecture,
+    pub network: &'static Backbone,
     /// How it is trained.
     pub method: System,
     /// The paper's epochs a round.

@@ -1,6 +1,6 @@
 //! The paper's tables and figures, each declared once.
 
-use anchorhood_models::Architecture::{self, AlexNet, ResNet18, ResNet101};
+use anchorhood_models::{ALEXNET, Backbone, RESNET18, RESNET101};
 use anchorhood_train::CurriculumChoice::{Linear, OneOff};
 use anchorhood_train::{MethodSpec, methods};
 
@@ -71,7 +71,12 @@ fn rival(row: &str) -> Option<System> {
     Some(System::Rival(found.1))
 }
 
-fn subject(set: &'static str, network: Architecture, method: System, epochs: usize) -> Subject {
+fn subject(
+    set: &'static str,
+    network: &'static Backbone,
+    method: System,
+    epochs: usize,
+) -> Subject {
     Subject { set, network, method, epochs, settings: &[] }
 }
 
@@ -95,7 +100,7 @@ fn table_1() -> Experiment {
     ] {
         let mut add = |row: &str, method: Option<System>, epochs, figures: [f64; 3]| {
             for ((column, set), figure) in SMALL.into_iter().zip(figures) {
-                let ours = method.map(|m| (subject(set, AlexNet, m, epochs), protocol));
+                let ours = method.map(|m| (subject(set, &ALEXNET, m, epochs), protocol));
                 entries.push(entry(format!("{group}: {row}"), column, ours, figure));
             }
         };
@@ -112,7 +117,7 @@ fn table_1() -> Experiment {
         }
         for (row, method) in RIVALS {
             if rows.iter().all(|(printed, _)| printed != row) {
-                let ours = subject("cifar10", AlexNet, System::Rival(method), AS_LONG);
+                let ours = subject("cifar10", &ALEXNET, System::Rival(method), AS_LONG);
                 let row = format!("{group}: {row}");
                 entries.push(entry(row, SMALL[0].0, Some((ours, protocol)), DASH));
             }
@@ -146,7 +151,7 @@ fn table_2() -> Experiment {
     let mut entries = vec![];
     for (row, figures) in paper::TABLE_2 {
         for ((column, protocol), figure) in COLUMNS.into_iter().zip(figures) {
-            let ours = ours(row).map(|m| (subject("imagenet", AlexNet, m, EPOCHS), protocol));
+            let ours = ours(row).map(|m| (subject("imagenet", &ALEXNET, m, EPOCHS), protocol));
             entries.push(entry(row, column, ours, figure));
         }
     }
@@ -167,7 +172,7 @@ fn table_3() -> Experiment {
             [("CUB-200", "cub200"), ("Dogs", "dogs")].into_iter().zip(figures)
         {
             let subject =
-                |m| Subject { settings: small_set::BEST, ..subject(set, ResNet18, m, EPOCHS) };
+                |m| Subject { settings: small_set::BEST, ..subject(set, &RESNET18, m, EPOCHS) };
             let ours = ours(row).map(|m| (subject(m), Protocol::Knn));
             entries.push(entry(row, column, ours, figure));
         }
@@ -188,7 +193,7 @@ fn table_3() -> Experiment {
 
 fn table_4() -> Experiment {
     let mut entries = vec![];
-    let rows = [("AlexNet", AlexNet), ("ResNet18", ResNet18), ("ResNet101", ResNet101)];
+    let rows = [("AlexNet", &ALEXNET), ("ResNet18", &RESNET18), ("ResNet101", &RESNET101)];
     for (i, (row, network)) in rows.into_iter().enumerate() {
         let mut add = |column, set, figure| {
             let ours = (subject(set, network, System::AND, EPOCHS), Protocol::Knn);
@@ -215,7 +220,7 @@ fn and(neighbours: usize, rounds: usize) -> System {
 
 /// A cell of the component analysis: ResNet18 on CIFAR-10, weighted kNN.
 fn component(row: impl Into<String>, method: System, epochs: usize, figure: f64) -> Entry {
-    let ours = (subject("cifar10", ResNet18, method, epochs), Protocol::Knn);
+    let ours = (subject("cifar10", &RESNET18, method, epochs), Protocol::Knn);
     entry(row, "CIFAR-10", Some(ours), figure)
 }
 

@@ -52,7 +52,7 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
     c.seed = job.seed;
     c.machine = machine.clone();
     c.network.architecture = subject.network;
-    c.network.width = subject.network.default_width();
+    c.network.width = subject.network.width;
     c.training.epochs = job.epochs();
     c.training.rounds = 0;
     if let System::And { neighbours, rounds, curriculum, .. } = subject.method {
@@ -175,7 +175,7 @@ mod tests {
         let job = Job {
             subject: Subject {
                 set: "imagenet",
-                network: anchorhood_models::Architecture::AlexNet,
+                network: &anchorhood_models::ALEXNET,
                 method: System::AND,
                 epochs: 200,
                 settings: &[],

@@ -2,7 +2,7 @@
 //! pictures, which a network knows by heart before the last round. Each row is one freedom that the
 //! paper leaves.
 
-use anchorhood_models::Architecture::ResNet18;
+use anchorhood_models::RESNET18;
 
 use crate::{Entry, Experiment, Plot, Protocol, Settings, Subject, System};
 
@@ -41,7 +41,7 @@ pub(crate) fn small_set() -> Experiment {
     let cells = ROWS.into_iter().flat_map(|(row, settings)| {
         columns.map(|(column, method)| {
             let subject =
-                Subject { set: SMALL_SET, network: ResNet18, method, epochs: 200, settings };
+                Subject { set: SMALL_SET, network: &RESNET18, method, epochs: 200, settings };
             Entry {
                 row: row.into(),
                 column,

@@ -99,7 +99,7 @@ fn within(
 #[cfg(test)]
 mod tests {
     use crate::methods::{ANCHORHOOD, METHODS, NNCLR, StateTensor};
-    use anchorhood_models::Architecture;
+    use anchorhood_models::RESNET10;
 
     use super::*;
     use crate::{Preset, build_method};
@@ -139,7 +139,7 @@ mod tests {
         for method in METHODS.all() {
             let mut config = Preset::Paper.config_for("shapes", method);
             config.network.width = 8;
-            config.network.architecture = Architecture::ResNet10;
+            config.network.architecture = &RESNET10;
             config.training.batch = 16;
             config.method.projector_width = config.method.projector_width.min(512);
             config.method.predictor_width = 512;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood::model_file;
-use anchorhood::models::{Architecture, Weights};
+use anchorhood::models::{Backbone, Weights};
 use anchorhood::storage::OpenContainer;
 use anchorhood::train::{
     Checkpoint, Encoder, EncoderSource, FeatureSource, MachineConfig, Normalisation, Preset,
@@ -25,7 +25,7 @@ pub const UNTRAINED: &str = "untrained";
 pub struct EncoderArgs {
     /// Which network the weights of another program are of, or which one is `untrained`.
     #[arg(long)]
-    pub network: Option<Architecture>,
+    pub network: Option<&'static Backbone>,
     /// Channels after its stem [default: as the weights have it; 64 untrained].
     #[arg(long)]
     pub width: Option<usize>,
@@ -132,13 +132,17 @@ fn checkpoint(args: &EvaluateArgs) -> Result<Resolved, Failure> {
     Ok((EncoderSource::Checkpoint(Box::new(checkpoint)), path, config))
 }
 
-fn untrained(args: &EvaluateArgs, network: Architecture) -> Result<Resolved, Failure> {
-    let width = args.encoder.width.unwrap_or(network.default_width());
+fn untrained(args: &EvaluateArgs, network: &'static Backbone) -> Result<Resolved, Failure> {
+    let width = args.encoder.width.unwrap_or(network.width);
     let config = without_run(args, network, width)?;
     Ok((EncoderSource::Untrained, UNTRAINED.into(), config))
 }
 
-fn imported(args: &EvaluateArgs, file: &Path, network: Architecture) -> Result<Resolved, Failure> {
+fn imported(
+    args: &EvaluateArgs,
+    file: &Path,
+    network: &'static Backbone,
+) -> Result<Resolved, Failure> {
     let place = file.display();
     if !file.is_file() {
         return Err(usage!(
@@ -171,7 +175,7 @@ fn imported(args: &EvaluateArgs, file: &Path, network: Architecture) -> Result<R
 /// Settings for a network that has no run: the paper's, on the data set that was named.
 fn without_run(
     args: &EvaluateArgs,
-    network: Architecture,
+    network: &'static Backbone,
     width: usize,
 ) -> Result<RunConfig, Failure> {
     let Some(set) = &args.data else {

@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use anchorhood::RunOptions;
 use anchorhood::data::dataset_names;
-use anchorhood::models::Architecture;
+use anchorhood::models::Backbone;
 use anchorhood::train::methods::{METHODS, MethodSpec};
 use anchorhood::train::{DeviceChoice, FeatureSource, PrecisionChoice, Preset};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -221,7 +221,7 @@ pub enum Bench {
 pub struct BenchStepArgs {
     /// The network.
     #[arg(long, default_value = "resnet18")]
-    pub network: Architecture,
+    pub network: &'static Backbone,
     /// Channels after its stem.
     #[arg(long, default_value = "16", value_parser = count())]
     pub width: usize,

@@ -164,17 +164,16 @@ impl Export<'_> {
     /// What to type in Python.
     fn how_to_load(&self, path: &str, library: &str) -> String {
         let network = self.0.network;
-        let name = network.architecture.name();
+        let name = network.architecture.name;
         if !name.starts_with("resnet") {
             return format!(
                 "{path}: the weights of {name}, by the layers' names; no other library has this network"
             );
         }
-        if network.width != network.architecture.default_width() {
+        if network.width != network.architecture.width {
             return format!(
                 "{path}: with torchvision's names; its {name} is {} channels wide, this one {}",
-                network.architecture.default_width(),
-                network.width
+                network.architecture.width, network.width
             );
         }
         let features = self.0.features;

@@ -1,7 +1,7 @@
 //! Linear classifiers, imported weights, untrained networks and attention, as a user asks for them.
 
 use anchorhood::engine::{Device, NetworkOptions};
-use anchorhood::models::{Architecture, Form, Weights};
+use anchorhood::models::{Form, RESNET18, Weights};
 use serde_json::Value;
 
 use crate::common::{Sandbox, names, trained};
@@ -45,7 +45,7 @@ fn networks_nobody_trained_are_a_floor_for_every_protocol() {
 
 /// Weights as another program would leave them: those of a ResNet18.
 pub fn foreign(form: Form, size: usize, width: usize, classes: usize) -> Vec<u8> {
-    let graph = Architecture::ResNet18.graph_of(form, size, width, classes).unwrap();
+    let graph = RESNET18.graph_of(form, size, width, classes).unwrap();
     let mut network = Device::cpu(1).network(&graph, &NetworkOptions::new(1)).unwrap();
     network.initialise(3).unwrap();
     Weights::of(&network).unwrap().encode()

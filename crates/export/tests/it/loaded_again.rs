@@ -8,7 +8,7 @@ use anchorhood_engine::Device;
 use anchorhood_export::Exported;
 use anchorhood_index::fuzzing::drawn_model;
 use anchorhood_index::{Checked, Model, SearchError};
-use anchorhood_models::{Architecture, Form, WeightsError};
+use anchorhood_models::{ALEXNET, Form, RESNET10, RESNET18, RESNET50, WeightsError};
 use anchorhood_train::{ColoursChoice, InputForm, NetworkConfig, StemChoice};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -21,13 +21,7 @@ const STEMS: [(StemChoice, usize, Form); 3] = [
 ];
 
 fn network(stem: StemChoice, width: usize) -> NetworkConfig {
-    NetworkConfig {
-        architecture: Architecture::ResNet18,
-        stem,
-        colours: ColoursChoice::Rgb,
-        width,
-        features: 6,
-    }
+    NetworkConfig { architecture: &RESNET18, stem, colours: ColoursChoice::Rgb, width, features: 6 }
 }
 
 fn model(network: NetworkConfig, size: usize, judged: &str) -> Model {
@@ -100,9 +94,9 @@ fn other_networks_colours_and_sizes() {
         ..network(StemChoice::Auto, 4)
     };
     for network in [
-        of(Architecture::AlexNet, ColoursChoice::Rgb),
-        of(Architecture::ResNet50, ColoursChoice::Rgb),
-        of(Architecture::ResNet10, ColoursChoice::Split),
+        of(&ALEXNET, ColoursChoice::Rgb),
+        of(&RESNET50, ColoursChoice::Rgb),
+        of(&RESNET10, ColoursChoice::Split),
     ] {
         let model = model(network, 32, "fc");
         written(&model, &path);

@@ -6,13 +6,13 @@ use std::path::Path;
 use anchorhood_data::Pictures;
 use anchorhood_engine::{Device, Network, NetworkOptions};
 use anchorhood_index::{Checked, Model, SearchError};
-use anchorhood_models::{Architecture, Weights};
+use anchorhood_models::{RESNET18, Weights};
 use anchorhood_train::{CheckpointError, IMAGENET, judged_graph};
 use safetensors::SafeTensors;
 
 /// A ResNet18 with a last layer of seven values, as its seed draws it.
 fn network() -> Network {
-    let graph = Architecture::ResNet18.graph(32, 2, 7).unwrap();
+    let graph = RESNET18.graph(32, 2, 7).unwrap();
     let mut network = Device::cpu(1).network(&graph, &NetworkOptions::new(1)).unwrap();
     network.initialise(3).unwrap();
     network
@@ -35,7 +35,7 @@ fn weights_are_recognised_and_embed() {
     let (_folder, path) = written(&Weights::of(&network()).unwrap().encode());
     let model = Model::load(&path).unwrap();
     let found = model.network().unwrap();
-    assert_eq!(found.architecture, Architecture::ResNet18);
+    assert_eq!(found.architecture, &RESNET18);
     assert_eq!((found.width, found.features), (2, 16));
     assert_eq!((model.input().size, model.input().mean), (32, IMAGENET.0));
     let pixels: Vec<u8> = (0..32 * 32 * 3).map(|i| (i * 7 % 251) as u8).collect();

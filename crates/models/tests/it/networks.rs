@@ -5,7 +5,7 @@
 //! them in f64.
 
 use anchorhood_engine::{Cpu, Device, Input, NetworkOptions, SimdLevel, Tensors};
-use anchorhood_models::{Architecture, Form};
+use anchorhood_models::{ALEXNET, Backbone, Form, RESNET50};
 
 use crate::golden::Golden;
 
@@ -23,7 +23,7 @@ fn compare(what: &str, got: &[f32], expected: &[f32]) {
     assert!(off <= TOLERANCE, "{what}: off by {off:.1e}");
 }
 
-fn agrees(device: &Device, architecture: Architecture, form: Form) {
+fn agrees(device: &Device, architecture: &'static Backbone, form: Form) {
     let (word, size) = match form {
         Form::Small => ("small", 16),
         Form::Medium => ("medium", 32),
@@ -56,7 +56,7 @@ fn agrees(device: &Device, architecture: Architecture, form: Form) {
     compare(&format!("{name}: gradient"), &found, &of("gradient"));
 }
 
-fn on_every_level(architecture: Architecture) {
+fn on_every_level(architecture: &'static Backbone) {
     for level in SimdLevel::available() {
         let cpu = Device::new(Cpu::with_level(2, level).unwrap());
         for form in [Form::Small, Form::Medium, Form::Large] {
@@ -67,10 +67,10 @@ fn on_every_level(architecture: Architecture) {
 
 #[test]
 fn resnet50_agrees_with_pytorch() {
-    on_every_level(Architecture::ResNet50);
+    on_every_level(&RESNET50);
 }
 
 #[test]
 fn alexnet_agrees_with_pytorch() {
-    on_every_level(Architecture::AlexNet);
+    on_every_level(&ALEXNET);
 }

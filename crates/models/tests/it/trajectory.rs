@@ -7,7 +7,7 @@
 use anchorhood_engine::{
     Cpu, Device, Input, Loss, NetworkOptions, Positives, SimdLevel, SoftmaxLoss, Tensors,
 };
-use anchorhood_models::Architecture;
+use anchorhood_models::RESNET18;
 
 use crate::golden::Golden;
 
@@ -27,7 +27,7 @@ fn losses_of(device: &Device, count: usize) -> Vec<f32> {
     let pictures = FILE.bytes("pictures");
     let one = pictures.len() / neighbours.len();
 
-    let graph = Architecture::ResNet18.graph(16, 4, FEATURES).unwrap();
+    let graph = RESNET18.graph(16, 4, FEATURES).unwrap();
     let mut net = device.network(&graph, &NetworkOptions::new(batch)).unwrap();
     net.initialise(0).unwrap();
     for (i, p) in graph.parameters().iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::{ColoursChoice, NetworkConfig, StemChoice};
 /// fingerprint give the same features.
 pub fn fingerprint(network: &NetworkConfig, input: &InputForm, weights: &[Tensor]) -> String {
     let mut hasher = XxHash3_128::new();
-    hasher.write(network.architecture.name().as_bytes());
+    hasher.write(network.architecture.name.as_bytes());
     hasher.write(&(input.size as u64).to_le_bytes());
     for value in input.mean.iter().chain(&input.std) {
         hasher.write(&value.to_le_bytes());

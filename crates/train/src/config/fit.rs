@@ -67,7 +67,7 @@ impl RunConfig {
 #[cfg(test)]
 mod tests {
     use anchorhood_data::Pictures;
-    use anchorhood_models::Architecture;
+    use anchorhood_models::RESNET50;
 
     use super::*;
     use crate::Preset;
@@ -102,10 +102,10 @@ mod tests {
         assert_eq!(strong(32, |c| c.method.whiten = 0.0), None);
         assert_eq!(strong(32, |c| c.training.from = Some("base".into())), None);
         // ResNet50's 2,048 values are whitened, those of one twice as wide are not.
-        let deep: fn(&mut RunConfig) = |c| c.network.architecture = Architecture::ResNet50;
+        let deep: fn(&mut RunConfig) = |c| c.network.architecture = &RESNET50;
         assert_eq!(strong(32, deep), Some(40));
         let wide: fn(&mut RunConfig) =
-            |c| (c.network.architecture, c.network.width) = (Architecture::ResNet50, 128);
+            |c| (c.network.architecture, c.network.width) = (&RESNET50, 128);
         assert_eq!(strong(32, wide), None);
     }
 }

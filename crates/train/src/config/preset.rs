@@ -91,7 +91,7 @@ mod tests {
     use crate::methods::METHODS;
     use anchorhood_data::Augmentation;
     use anchorhood_engine::Optimiser;
-    use anchorhood_models::Architecture;
+    use anchorhood_models::{RESNET10, RESNET18};
 
     /// The settings every crate has as its defaults are the paper's.
     #[test]
@@ -147,7 +147,7 @@ mod tests {
             let network = (config.network.architecture, config.network.width);
             (network, t.epochs, t.batch, config.evaluation.every)
         };
-        assert_eq!(of("cifar10"), ((Architecture::ResNet18, 16), 10, 64, 2));
-        assert_eq!(of("shapes"), ((Architecture::ResNet10, 4), 28, 32, 5));
+        assert_eq!(of("cifar10"), ((&RESNET18, 16), 10, 64, 2));
+        assert_eq!(of("shapes"), ((&RESNET10, 4), 28, 32, 5));
     }
 }

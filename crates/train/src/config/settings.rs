@@ -2,7 +2,7 @@
 //! flag and its help. How to read a line is said in `declare.rs`. Real numbers are f64 so that 0.03
 //! is written as 0.03.
 
-use anchorhood_models::Architecture;
+use anchorhood_models::{Backbone, RESNET10, RESNET18};
 use serde::de::Error;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -135,10 +135,10 @@ settings! {
         // Shapes are simple: a shallow and very narrow network learns them in a minute, and better
         // than ResNet18 in as many epochs. Photographs need a deeper and wider one.
         /// The network [default: resnet18; resnet10 for shapes in the preset quick].
-        architecture: Architecture = Architecture::ResNet18, shapes Architecture::ResNet10;
+        architecture: &'static Backbone = &RESNET18, shapes &RESNET10;
             [Any], flag long("network").common();
         /// Channels after its stem (64 as published).
-        width: usize = Architecture::ResNet18.default_width(), quick 16, shapes 4;
+        width: usize = RESNET18.width, quick 16, shapes 4;
             [AtLeastOne, AtMost(4096)], flag long("width").common();
         /// Its first layers: auto (as published for the size of the pictures), fast (from 48 to 127
         /// pixels at stride 2) [default: fast in the presets quick and strong where views are

@@ -1,7 +1,7 @@
 //! The kinds of value a setting can have: each is written as text (a flag, `RunConfig::set`) and as
 //! TOML, and read back the same.
 
-use anchorhood_models::Architecture;
+use anchorhood_models::Backbone;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{DeviceChoice, LossRows, ValidateOn};
@@ -145,7 +145,7 @@ displayed! {
     bool: Bool, by_serde, |_| vec![];
     String: Text, by_serde, |_| vec![];
     DeviceChoice: Text, by_text, |_| vec![];
-    Architecture: Text, by_text, |_| vec![];
+    &'static Backbone: Text, by_text, |_| vec![];
     ValidateOn: Text, by_text, |on| on.held_out().numbers();
     LossRows: Text, by_text, |rows| rows.sampled().numbers();
 }

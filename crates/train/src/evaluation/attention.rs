@@ -182,7 +182,7 @@ mod tests {
     use crate::evaluation::head::heads_built;
     use crate::evaluation::head::tests::{BATCH, network, pixels};
     use anchorhood_engine::naive::NaiveNetwork;
-    use anchorhood_models::Architecture;
+    use anchorhood_models::{ALEXNET, RESNET18};
     use anchorhood_storage::random::{Draws, Stream as Purpose};
 
     const TAU: f32 = 0.5;
@@ -220,11 +220,7 @@ mod tests {
     #[test]
     fn the_gradient_is_that_of_finite_differences() {
         let device = Device::cpu(1);
-        for (a, layer) in [
-            (Architecture::ResNet18, "conv5"),
-            (Architecture::ResNet18, "conv4"),
-            (Architecture::AlexNet, "conv5"),
-        ] {
+        for (a, layer) in [(&RESNET18, "conv5"), (&RESNET18, "conv4"), (&ALEXNET, "conv5")] {
             let (net, node) = network(a, layer);
             let (positives, bank) = (neighbourhoods(), device.upload(&bank()).unwrap());
             let head = Head::of(&net, node).unwrap();
@@ -266,7 +262,7 @@ mod tests {
     fn batches_do_not_matter() {
         let device = Device::cpu(1);
         let looking_at = |count| {
-            let (net, node) = network(Architecture::AlexNet, "conv5");
+            let (net, node) = network(&ALEXNET, "conv5");
             Attention::new(&device, net, node, count).unwrap()
         };
         let (bank, pixels) = (device.upload(&bank()).unwrap(), pixels());
@@ -288,7 +284,7 @@ mod tests {
         let bank = device.upload(&bank()).unwrap();
         let (pixels, positives) = (pixels(), neighbourhoods());
         let memory = memory(&bank);
-        let (net, node) = network(Architecture::ResNet18, "conv4");
+        let (net, node) = network(&RESNET18, "conv4");
         let before = heads_built();
         let mut attention = Attention::new(&device, net, node, BATCH).unwrap();
         let first = attention.maps(&pixels, &positives, &memory).unwrap();
@@ -301,7 +297,7 @@ mod tests {
         attention.set_weights(fresh).unwrap();
         let other = attention.maps(&pixels, &positives, &memory).unwrap();
         assert_eq!(heads_built() - before, 1);
-        let (mut net, node) = network(Architecture::ResNet18, "conv4");
+        let (mut net, node) = network(&RESNET18, "conv4");
         fresh(&mut net).unwrap();
         let mut newly_built = Attention::new(&device, net, node, BATCH).unwrap();
         assert_eq!(newly_built.maps(&pixels, &positives, &memory).unwrap(), other);
@@ -310,14 +306,14 @@ mod tests {
 
     #[test]
     fn another_number_of_pictures_is_refused() {
-        let (net, node) = network(Architecture::AlexNet, "conv5");
+        let (net, node) = network(&ALEXNET, "conv5");
         let device = Device::cpu(1);
         let mut attention = Attention::new(&device, net, node, 2).unwrap();
         let bank = device.upload(&bank()).unwrap();
         let refused = attention.maps(&pixels(), &neighbourhoods(), &memory(&bank));
         let error = refused.unwrap_err().to_string();
         assert!(error.contains("pictures to look at"), "{error}");
-        let (net, node) = network(Architecture::AlexNet, "conv5");
+        let (net, node) = network(&ALEXNET, "conv5");
         let error = Attention::new(&device, net, node, 0).err().unwrap();
         assert!(error.to_string().contains("no picture"), "{error}");
     }

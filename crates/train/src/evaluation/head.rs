@@ -191,7 +191,7 @@ impl Builder<'_> {
 pub(crate) mod tests {
     use super::*;
     use anchorhood_engine::Input;
-    use anchorhood_models::Architecture;
+    use anchorhood_models::{ALEXNET, Backbone, RESNET18, RESNET50};
     use anchorhood_storage::random::{Draws, Stream};
 
     pub(crate) const BATCH: usize = 3;
@@ -212,7 +212,7 @@ pub(crate) mod tests {
     }
 
     /// A small network with running statistics of its own, that keeps `layer`.
-    pub(crate) fn network(a: Architecture, layer: &str) -> (Network, NodeId) {
+    pub(crate) fn network(a: &'static Backbone, layer: &str) -> (Network, NodeId) {
         let graph = a.graph(SIZE, 2, 8).unwrap();
         let node = graph.find(layer).unwrap();
         let options = NetworkOptions { keep: vec![node], ..NetworkOptions::new(BATCH) };
@@ -226,7 +226,7 @@ pub(crate) mod tests {
 
     #[test]
     fn gives_what_the_network_gives_from_any_layer() {
-        for a in [Architecture::AlexNet, Architecture::ResNet18, Architecture::ResNet50] {
+        for a in [&ALEXNET, &RESNET18, &RESNET50] {
             for layer in ["conv1", "conv3", "conv5", "fc"] {
                 let (mut whole, node) = network(a, layer);
                 let mut expected = vec![0.0; BATCH * 8];

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Batch, Device, Network, Precision, Result, Stream};
-use anchorhood_models::Architecture;
+use anchorhood_models::RESNET18;
 use anchorhood_train::methods::{EpochStart, Method, Round, StateDict, StateError, ViewSettings};
 use anchorhood_train::{
     Beginning, Checkpoint, Event, MethodSpec, Outcome, Position, Preset, PretextMeasured,
@@ -42,7 +42,7 @@ pub fn tiny() -> RunConfig {
 pub fn tiny_by(method: &'static MethodSpec, pictures: [usize; 2]) -> RunConfig {
     let mut config = small(method, pictures, 8, 2);
     // As photographs have it, with stages of several blocks.
-    config.network.architecture = Architecture::ResNet18;
+    config.network.architecture = &RESNET18;
     config.network.features = 8;
     (config.training.batch, config.training.rounds, config.training.epochs) = (8, 1, 1);
     config.method.projector_width = 16;

@@ -2,7 +2,7 @@
 //! bits, and has the gradient of its own loss; so does every optimiser.
 
 use anchorhood_engine::{Device, Network, Precision, Role, Tensors};
-use anchorhood_models::Architecture;
+use anchorhood_models::RESNET18;
 use anchorhood_train::{MethodSpec, OptimiserChoice, Position, RunConfig, Trainer, methods};
 
 use crate::common::{
@@ -47,7 +47,7 @@ fn small(
     width: usize,
 ) -> RunConfig {
     let mut config = common::small(method, pictures, size, width);
-    config.network.architecture = Architecture::ResNet18;
+    config.network.architecture = &RESNET18;
     config.evaluation.k = 20;
     if method == &methods::BYOL {
         // Its target must move within so few steps.

@@ -3,12 +3,12 @@
 
 use anchorhood_data::{Dataset, Pictures};
 use anchorhood_engine::Device;
-use anchorhood_models::Architecture;
+use anchorhood_models::{ALEXNET, Backbone, RESNET18};
 use anchorhood_train::{Checkpoint, MethodSpec, PretextMeasured, RunConfig, methods};
 
 use crate::common::{Run, beside_each_other, data, heads, losses, on_cuda, pretexts, small};
 
-const NETWORKS: [Architecture; 2] = [Architecture::ResNet18, Architecture::AlexNet];
+const NETWORKS: [&Backbone; 2] = [&RESNET18, &ALEXNET];
 
 /// Whether what is to be is true of a figure of every epoch, and of what a guess would reach.
 type Holds = fn(&[f64], &[f64]) -> bool;
@@ -102,7 +102,7 @@ fn suns() -> Dataset {
 }
 
 /// A method's own recipe for a network, and what its task can be learnt from.
-fn of_method(method: &'static MethodSpec, network: Architecture) -> (RunConfig, Dataset) {
+fn of_method(method: &'static MethodSpec, network: &'static Backbone) -> (RunConfig, Dataset) {
     let mut config = small(method, [600, 30], 16, 4);
     config.network.architecture = network;
     config.training.batch = 20;
@@ -111,7 +111,7 @@ fn of_method(method: &'static MethodSpec, network: Architecture) -> (RunConfig, 
         let data = data(&config);
         return (config, data);
     }
-    config.network.width = if network == Architecture::AlexNet { 4 } else { 8 };
+    config.network.width = if network == &ALEXNET { 4 } else { 8 };
     if method.colours.is_some() {
         return (config, sky_and_earth());
     }
@@ -125,7 +125,7 @@ fn of_method(method: &'static MethodSpec, network: Architecture) -> (RunConfig, 
 fn told(
     device: &Device,
     method: &'static MethodSpec,
-    network: Architecture,
+    network: &'static Backbone,
     (epochs, rate): (usize, f64),
 ) -> (Vec<PretextMeasured>, Vec<f64>, Checkpoint) {
     let (mut config, data) = of_method(method, network);
@@ -138,7 +138,7 @@ fn told(
     (told, losses(&events), saved)
 }
 
-fn is_learnt(device: &Device, ((method, how_long, figures), network): (Task, Architecture)) {
+fn is_learnt(device: &Device, ((method, how_long, figures), network): (Task, &'static Backbone)) {
     let (told, _, saved) = told(device, method, network, how_long);
     for (name, holds) in figures {
         let (shares, chances) = figure(&told, name);
@@ -158,7 +158,7 @@ fn is_learnt(device: &Device, ((method, how_long, figures), network): (Task, Arc
 
 /// Features are nearer to their own points than those of a network that does not learn, whose
 /// pictures are given near points all the same.
-fn points_are_reached(device: &Device, networks: &[Architecture]) {
+fn points_are_reached(device: &Device, networks: &[&'static Backbone]) {
     let reached = |network, rate| {
         let (told, losses, _) = told(device, &methods::NAT, network, (7, rate));
         let (nearest, chance) = figure(&told, "own point nearest");
@@ -166,14 +166,14 @@ fn points_are_reached(device: &Device, networks: &[Architecture]) {
         assert!(nearest[6] > 3.0 * chance[6], "{nearest:?}");
         -losses[6]
     };
-    let still = reached(Architecture::ResNet18, 1e-30);
+    let still = reached(&RESNET18, 1e-30);
     for network in networks {
         let learnt = reached(*network, 0.03);
         assert!(learnt > still + 0.03, "{learnt}, without learning {still}");
     }
 }
 
-fn all_are_learnt_on(device: &Device, network: Architecture) {
+fn all_are_learnt_on(device: &Device, network: &'static Backbone) {
     TASKS.into_iter().for_each(|task| is_learnt(device, (task, network)));
 }
 
@@ -190,13 +190,13 @@ fn pretext_tasks_are_learnt_on_cuda() {
 #[test]
 fn guesses_become_better_than_chance() {
     let some = [CONTEXT, COLOUR];
-    beside_each_other(some.map(|task| (task, Architecture::ResNet18)), is_learnt);
+    beside_each_other(some.map(|task| (task, &RESNET18)), is_learnt);
 }
 
 /// A method that guesses colours from others is refused a network that sees what is to be guessed.
 #[test]
 fn a_network_that_sees_the_answer_is_refused() {
-    let (mut config, _) = of_method(&methods::SPLIT_BRAIN, Architecture::ResNet18);
+    let (mut config, _) = of_method(&methods::SPLIT_BRAIN, &RESNET18);
     config.set("network.colours", "rgb").unwrap();
     let refused = config.check().unwrap_err().to_string();
     assert!(refused.starts_with("network.colours: split-brain"), "{refused}");

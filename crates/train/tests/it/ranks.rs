@@ -9,7 +9,7 @@ use std::time::Instant;
 use anchorhood_data::{Dataset, EpochOrder, LoadOptions, Pictures, encode_png};
 use anchorhood_distributed::ThreadRank;
 use anchorhood_engine::{Communicator, Cpu, Device, SimdLevel};
-use anchorhood_models::Architecture;
+use anchorhood_models::RESNET10;
 use anchorhood_train::{
     Checkpoint, DiscoverChoice, Discovered, Event, Labelled, LossRows, MethodSpec, Outcome,
     Position, RunConfig, RunDir, TimeBudget, TrainError, Trainer, TrainingSet, checkpoint_path,
@@ -63,7 +63,7 @@ fn discovered(events: &[Event]) -> Option<Discovered> {
 /// One step an epoch, statistics of the whole batch.
 fn one_step(method: &'static MethodSpec) -> RunConfig {
     let mut config = tiny_by(method, [16, 8]);
-    config.network.architecture = Architecture::ResNet10;
+    config.network.architecture = &RESNET10;
     config.training.rounds = 0;
     config.training.batch = config.data.shapes_train;
     config.training.sync_norm = true;

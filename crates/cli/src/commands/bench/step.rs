@@ -157,7 +157,7 @@ fn show(
         device.describe()
     );
     let object = json!({
-        "bench": "step", "network": args.network.name(), "width": args.width,
+        "bench": "step", "network": args.network.name, "width": args.width,
         "batch": args.batch, "size": args.size, "n": args.n, "dim": args.dim, "threads": threads,
         "steps": args.steps, "ms_per_step": ms, "pictures_per_second": pictures, "gflops": gflops,
         "augmentation": how == "augmentation included", "device": device.describe(),

@@ -125,7 +125,7 @@ pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
     if args.json {
         let object = json!({
             "subject": subject.path.display().to_string(),
-            "network": config.network.architecture.name(),
+            "network": config.network.architecture.name,
             "width": config.network.width,
             "data": data.name,
             "protocol": protocol,

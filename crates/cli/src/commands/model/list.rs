@@ -71,7 +71,7 @@ fn row(known: &KnownModel, folder: &Path) -> Vec<String> {
 fn object(known: &KnownModel, folder: &Path) -> Value {
     json!({
         "name": known.name,
-        "network": known.architecture.name(),
+        "network": known.architecture.name,
         "megabytes": known.megabytes,
         "sha256_begins": known.sha256,
         "licence": KnownModel::LICENCE,

@@ -60,7 +60,7 @@ fn of_network(model: &Model, network: &NetworkConfig, graph: &Graph) -> Vec<(&'s
     let facts = [
         ("file", json!(model.path())),
         ("source", json!(source(model))),
-        ("network", json!(network.architecture.name())),
+        ("network", json!(network.architecture.name)),
         ("width", json!(network.width)),
         ("stem", json!(network.stem.to_string())),
         ("size", json!(input.size)),

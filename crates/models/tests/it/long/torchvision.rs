@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anchorhood_engine::{Device, Input, Network, NetworkOptions, Tensors};
-use anchorhood_models::{Architecture, Form, Weights};
+use anchorhood_models::{Backbone, Form, RESNET10, RESNET18, RESNET50, Weights};
 use anchorhood_testing::python_with;
 
 use crate::golden::Golden;
@@ -68,7 +68,7 @@ fn run(python: &OsStr, step: &str, folder: &Path) {
     assert!(output.status.success(), "{step}: {said}");
 }
 
-fn network(architecture: Architecture, seed: u64) -> Network {
+fn network(architecture: &'static Backbone, seed: u64) -> Network {
     let graph = architecture.graph_of(Form::Large, SIZE, 64, 128).unwrap();
     let options = NetworkOptions::new(PICTURES);
     let mut network = Device::cpu(2).network(&graph, &options).unwrap();
@@ -93,8 +93,7 @@ fn compare(what: &str, ours: &[f32], theirs: &[f32]) {
     assert!(off < 1e-4, "{what}: off by {off:.1e}");
 }
 
-const TRAVELLERS: [Architecture; 3] =
-    [Architecture::ResNet10, Architecture::ResNet18, Architecture::ResNet50];
+const TRAVELLERS: [&Backbone; 3] = [&RESNET10, &RESNET18, &RESNET50];
 
 #[test]
 #[ignore = "long: needs Python with torch"]
@@ -104,7 +103,8 @@ fn weights_travel_both_ways() {
     };
     let folder = tempfile::tempdir().unwrap();
     run(&python, "give", folder.path());
-    let at = |a: Architecture, what: &str| folder.path().join(format!("{a}-{what}.safetensors"));
+    let at =
+        |a: &'static Backbone, what: &str| folder.path().join(format!("{a}-{what}.safetensors"));
     let mut left = vec![];
     for a in TRAVELLERS {
         let mut given = network(a, 1);

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use anchorhood_data::{Labels, Pictures, normalise};
 use anchorhood_engine::{Device, NetworkOptions};
-use anchorhood_models::Architecture;
+use anchorhood_models::{ALEXNET, RESNET18};
 use anchorhood_storage::random::{Draws, Stream};
 use anchorhood_train::evaluation::{
     LinearOptions, LinearSet, Rows, average, extract_layer, pooled,
@@ -91,7 +91,7 @@ fn divergence_is_said() {
 #[test]
 fn layers_are_extracted_through_taps() {
     let device = Device::cpu(2);
-    for architecture in [Architecture::AlexNet, Architecture::ResNet18] {
+    for architecture in [&ALEXNET, &RESNET18] {
         let graph = architecture.graph(16, 2, 8).unwrap();
         let pixels: Vec<u8> = (0..5 * 16 * 16 * 3).map(|i| (i * 31 % 251) as u8).collect();
         let pictures = Pictures::new(16, 16, pixels).unwrap();
