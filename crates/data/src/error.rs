@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{PassedOver, dataset_names};
+use crate::{ImageFormat, PassedOver, dataset_names};
 
 /// Why pictures could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -78,9 +78,8 @@ pub enum DataError {
     },
     /// A folder without a single picture.
     #[error(
-        "{}: no pictures here{}; give a folder with JPEG, PNG, WebP, BMP, GIF or TIFF files, flat \
-         or in sub-folders",
-        .path.display(), in_brackets(.passed_over)
+        "{}: no pictures here{}; give a folder with {} files, flat or in sub-folders",
+        .path.display(), in_brackets(.passed_over), ImageFormat::names()
     )]
     EmptyFolder {
         /// The folder.

@@ -65,8 +65,9 @@ pub use epoch_order::EpochOrder;
 pub use error::DataError;
 pub use fellows::{FellowReaders, Fellows};
 pub use files::{
-    FolderReport, ImageMetadata, PassedOver, Picture, PictureFile, PictureFiles, about_picture,
-    archived_picture, find_pictures, is_member, name_of, picture_bytes, picture_named, unseen,
+    FORMATS, FolderReport, ImageFormat, ImageMetadata, PassedOver, Picture, PictureFile,
+    PictureFiles, about_picture, archived_picture, find_pictures, is_member, name_of,
+    picture_bytes, picture_named, unseen,
 };
 pub use folder::{FolderLabels, LabelChoice};
 pub use loader::{Batch, Feed, Loader};

@@ -331,11 +331,8 @@ fn refuse_wide(name: &str, folders: &[IndexedFolder]) -> Result<(), ServeError> 
 }
 
 fn kind_of(format: ImageFormat) -> Result<&'static str, String> {
-    use ImageFormat::{Bmp, Gif, Jpeg, Png, WebP};
-    match format {
-        Jpeg | Png | WebP | Bmp | Gif => Ok(format.to_mime_type()),
-        _ => Err("the file is not a picture any more".into()),
-    }
+    let shown = anchorhood_data::ImageFormat::of(format).and_then(|format| format.mime);
+    shown.ok_or_else(|| "the file is not a picture any more".into())
 }
 
 fn png(train: &Split, i: usize) -> Result<Shown, String> {

@@ -2,10 +2,10 @@
 
 use std::fmt::Display;
 
-use anchorhood::data::{self, LoadOptions};
+use anchorhood::data::{self, ImageFormat, LoadOptions};
 use anchorhood::distributed::{Launch, find_mpi};
 use anchorhood::engine::{Cuda, Device, Library, Precision, find_nccl};
-use anchorhood::models::Architecture;
+use anchorhood::models::BACKBONES;
 use anchorhood::onnx::Runtime;
 use anchorhood::train::VERSION;
 use serde_json::json;
@@ -21,7 +21,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let gpus = Cuda::count().unwrap_or(0);
     let nccl = find_nccl().map(|(version, place)| format!("NCCL {version}: {place}"));
     let libraries = Library::ALL.map(Library::open);
-    let networks: Vec<&str> = Architecture::ALL.iter().map(|a| a.name()).collect();
+    let networks: Vec<&str> = BACKBONES.all().into_iter().map(|a| a.name).collect();
     let onnx = Runtime::find(data::host_memory().free / 2)
         .map(|found| format!("ONNX Runtime {}: {}", found.version(), found.place().display()));
     let launch = Launch::from_environment();
@@ -96,7 +96,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         };
         output::line(&format!("          {text}"))?;
     }
-    output::line("          or any folder of JPEG, PNG, WebP, BMP, GIF or TIFF files")
+    output::line(&format!("          or any folder of {} files", ImageFormat::names()))
 }
 
 /// How many pictures of a data set there are where it is usually kept, or why there are none.

@@ -19,6 +19,7 @@ use anchorhood_storage::{Checksum, checksum, open_regular, take_at_most};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 
+use super::ImageFormat as Format;
 use super::archive;
 use super::heif;
 use super::jpeg::{self, Frame};
@@ -315,7 +316,7 @@ fn read_from(source: &mut dyn Source, side: Option<usize>) -> Result<Held, Strin
     let reader = ImageReader::new(source).with_guessed_format();
     let reader = reader.map_err(|e| e.to_string())?;
     match reader.format() {
-        None => Err("it is not a JPEG, PNG, WebP, BMP, GIF or TIFF picture".into()),
+        None => Err(format!("it is not a {} picture", Format::names())),
         // Only files are read by the library for them.
         Some(ImageFormat::Avif) => Err("HEIC and AVIF pictures are read from files alone".into()),
         Some(ImageFormat::Jpeg) => {
@@ -400,15 +401,10 @@ fn semaphore() -> &'static Semaphore {
     })
 }
 
-/// Bytes that a pixel takes at most while it is decoded: as it comes, beside what its decoder keeps
-/// (coefficients of a progressive JPEG, a canvas), and what it becomes.
+/// Bytes that a pixel takes at most while it is decoded: as it comes, beside what its decoder
+/// keeps, and what it becomes.
 fn bytes_of_pixel(format: ImageFormat, colour: ColorType) -> u64 {
-    let kept = match format {
-        ImageFormat::Jpeg => 6,
-        ImageFormat::WebP | ImageFormat::Gif => 4,
-        // PNG, BMP and TIFF are read row by row, and nothing else is.
-        _ => 0,
-    };
+    let kept = Format::of(format).map_or(0, |format| format.kept_bytes_per_pixel);
     let becomes = match colour {
         ColorType::Rgb8 => 0,
         _ => 4,

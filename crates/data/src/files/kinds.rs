@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::heif;
+use super::{FORMATS, heif};
 
-/// Endings of pictures that are read.
-const READ: [&str; 8] = ["jpg", "jpeg", "png", "webp", "bmp", "gif", "tif", "tiff"];
 /// Endings of pictures that are read where there is a library for them.
 const HEIF: [&str; 4] = ["heic", "heif", "hif", "avif"];
 /// Where there is none.
@@ -71,7 +69,8 @@ pub(crate) type Endings = BTreeMap<String, usize>;
 
 /// Whether files with this ending, in lower case, are read.
 pub(crate) fn is_read(ending: &str) -> bool {
-    READ.contains(&ending) || (HEIF.contains(&ending) && heif::is_here())
+    let read = FORMATS.iter().any(|format| format.extensions.contains(&ending));
+    read || (HEIF.contains(&ending) && heif::is_here())
 }
 
 /// What was passed over, `special` of it no regular files: first what may show something.
@@ -115,7 +114,7 @@ mod tests {
     #[test]
     fn every_ending_is_of_one_kind() {
         let mut all: Vec<&str> = NOT_READ.iter().flat_map(|(e, _)| *e).copied().collect();
-        all.extend(READ);
+        all.extend(FORMATS.iter().flat_map(|format| format.extensions));
         let many = all.len();
         all.sort_unstable();
         all.dedup();
