@@ -1,6 +1,6 @@
 //! Where does each value of a configuration come from?
 
-use anchorhood_train::{MethodSpec, Preset, RunConfig, SETTINGS, methods};
+use anchorhood_train::{MethodSpec, Preset, RunConfig, SETTINGS, Setting};
 
 /// A setting of a run that is about to begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,17 +26,11 @@ struct Stage {
 }
 
 impl Trace {
-    /// What it begins as: by a preset, with the recipe of a method where that is not the paper's.
-    pub fn begin(
-        &mut self,
-        preset: Preset,
-        set: &str,
-        method: &'static MethodSpec,
-        config: &RunConfig,
-    ) {
-        let by_and = preset.config_for(set, &methods::AND);
-        self.add(&format!("preset {}", preset.name()), &by_and, []);
-        self.add(&format!("method {method}"), config, []);
+    /// What it begins as: by a preset, a data set and a method.
+    pub fn begin(&mut self, preset: Preset, set: &str, method: &'static MethodSpec) {
+        for (who, config) in preset.stages(set, method) {
+            self.add(&who, &config, []);
+        }
     }
 
     /// What somebody made of it, and the settings that were named for it.
@@ -55,7 +49,7 @@ impl Trace {
         let Some(last) = self.0.last() else {
             return vec![];
         };
-        let of = |setting: &'static anchorhood_train::Setting| {
+        let of = |setting: &'static Setting| {
             let text = |stage: &Stage| setting.text(&stage.config);
             let mut from = &self.0[0];
             for two in self.0.windows(2) {
@@ -77,7 +71,7 @@ mod tests {
     fn the_last_who_changed_or_named_a_setting_is_told() {
         let mut trace = Trace::default();
         let mut config = Preset::Quick.config("photos");
-        trace.begin(Preset::Quick, "photos", config.method.name, &config);
+        trace.begin(Preset::Quick, "photos", config.method.name);
         config.training.batch = 7;
         trace.add("a file", &config, ["training.batch", "seed"]);
         config.training.epochs = 3;
@@ -93,5 +87,9 @@ mod tests {
         assert_eq!(of("method.name"), ("anchorhood".into(), "method anchorhood".into()));
         assert_eq!(of("network.width"), ("16".into(), "preset quick".into()));
         assert_eq!(explained.len(), SETTINGS.len());
+        let mut trace = Trace::default();
+        trace.begin(Preset::Paper, "imagenet", config.method.name);
+        let decay = trace.explain().into_iter().find(|e| e.setting == "discovery.temperature");
+        assert_eq!(decay.unwrap().from, "data set imagenet");
     }
 }

@@ -1,5 +1,5 @@
-//! What a run is to be like: a preset, the method's recipe, the model that it begins from, a file and
-//! single settings, in this order, checked once.
+//! What a run is to be like: a preset, the data set's settings, the method's recipe, the model that
+//! it begins from, a file and single settings, in this order, checked once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -195,9 +195,8 @@ impl RunOptions {
                 run.clone()
             }
             _ => {
-                let config = preset.config_for(&set, method);
-                trace.begin(preset, &set, method, &config);
-                config
+                trace.begin(preset, &set, method);
+                preset.config_for(&set, method)
             }
         };
         if let Some(model) = model {

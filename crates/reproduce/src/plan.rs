@@ -1,6 +1,5 @@
 //! From a subject, a scale and a seed to the configuration of a run and its name.
 
-use anchorhood_data::find_dataset;
 use anchorhood_train::{MachineConfig, Preset, RunConfig};
 
 use crate::small_set::{PICTURES, SIDE, TEST_PICTURES};
@@ -44,9 +43,7 @@ pub fn config_of(job: &Job, spec: &str, machine: &MachineConfig) -> RunConfig {
     let mut c = match subject.method {
         System::Rival(method) => Preset::Paper.config_for(spec, method),
         System::And { .. } | System::Instance | System::Untrained | System::Supervised => {
-            let mut c = Preset::Paper.config(spec);
-            c.training.batch = find_dataset(subject.set).map_or(c.training.batch, |f| f.batch);
-            c
+            Preset::Paper.config(spec)
         }
     };
     c.seed = job.seed;

@@ -23,6 +23,7 @@ pub static CSV: DatasetSpec = DatasetSpec {
     std: [0.229, 0.224, 0.225],
     size: SIZE,
     batch: 128,
+    settings: &[],
     folder: "",
     archives: &[],
     by_hand: "images, and a CSV with a line path,label for each",

@@ -21,6 +21,7 @@ pub(super) static CUB200: DatasetSpec = DatasetSpec {
     std: IMAGENET_STD,
     size: 224,
     batch: 128,
+    settings: &[],
     folder: "",
     archives: &ARCHIVES,
     by_hand: "",

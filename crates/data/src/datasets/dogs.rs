@@ -23,6 +23,7 @@ pub(super) static DOGS: DatasetSpec = DatasetSpec {
     std: IMAGENET_STD,
     size: 224,
     batch: 128,
+    settings: &[],
     folder: "dogs",
     archives: &ARCHIVES,
     by_hand: "",

@@ -28,6 +28,14 @@ pub(super) static IMAGENET: DatasetSpec = DatasetSpec {
     std: IMAGENET_STD,
     size: 224,
     batch: 256,
+    // As Wu et al. (2018) train on it, whose settings the paper takes over: lemniscate.pytorch's
+    // main.py.
+    settings: &[
+        ("data.crops", "picture"),
+        ("training.weight_decay", "0.0001"),
+        ("discovery.temperature", "0.07"),
+        ("augmentation.flip", "0.5"),
+    ],
     folder: "imagenet",
     archives: &[],
     by_hand: "ILSVRC2012_img_train.tar (unpack it, and each of the 1,000 archives in it into \

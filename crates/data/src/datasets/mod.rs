@@ -60,6 +60,9 @@ pub struct DatasetSpec {
     pub size: usize,
     /// Images in a training batch in the paper.
     pub batch: usize,
+    /// Settings that its runs begin with, by their names in config.toml, where they are others than
+    /// CIFAR's.
+    pub settings: &'static [(&'static str, &'static str)],
     /// The folder that fetched files are put in, below that of all sets; empty where an archive
     /// brings its own.
     pub folder: &'static str,

@@ -27,6 +27,7 @@ pub(super) static SVHN: DatasetSpec = DatasetSpec {
     std: [0.1980, 0.2010, 0.1970],
     size: 32,
     batch: 128,
+    settings: &[],
     folder: "svhn",
     archives: &ARCHIVES,
     by_hand: "",

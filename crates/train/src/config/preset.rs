@@ -1,5 +1,7 @@
 //! Configurations to begin from. A setting's value in each is declared with the setting.
 
+use anchorhood_data::find_dataset;
+
 use super::{CropsChoice, RunConfig};
 use crate::methods::{ANCHORHOOD, AND, MethodSpec};
 
@@ -43,6 +45,13 @@ impl Preset {
 
     /// The same for a method, with its own recipe.
     pub fn config_for(self, set: &str, method: &'static MethodSpec) -> RunConfig {
+        let [.., (_, config)] = self.stages(set, method);
+        config
+    }
+
+    /// The same, as it comes about: by the preset, by what the data set has otherwise, by the
+    /// method's recipe; each with what it is called.
+    pub fn stages(self, set: &str, method: &'static MethodSpec) -> [(String, RunConfig); 3] {
         let start = match (self, set) {
             (Preset::Paper, _) => Start::Paper,
             (Preset::Strong, _) => Start::Strong,
@@ -51,13 +60,23 @@ impl Preset {
         };
         let mut config = RunConfig::started(start);
         config.data.set = set.into();
-        config.method.name = method;
-        (method.recipe)(&mut config, self);
         config.data.crops = match (self, set) {
             (Preset::Paper, _) | (_, "shapes") => CropsChoice::Square,
             (Preset::Quick | Preset::Strong, _) => CropsChoice::Picture,
         };
-        config
+        let by_preset = (format!("preset {}", self.name()), config.clone());
+        if let Some(spec) = find_dataset(set) {
+            for (name, value) in spec.settings {
+                config.set(name, value).expect("a data set names settings and values there are");
+            }
+            if self == Preset::Paper {
+                config.training.batch = spec.batch;
+            }
+        }
+        let by_data = (format!("data set {set}"), config.clone());
+        config.method.name = method;
+        (method.recipe)(&mut config, self);
+        [by_preset, by_data, (format!("method {method}"), config)]
     }
 }
 
@@ -108,7 +127,7 @@ mod tests {
     fn every_recipe_can_be() {
         for method in METHODS.all() {
             for preset in Preset::ALL {
-                for set in ["shapes", "cifar10"] {
+                for set in ["shapes", "cifar10", "imagenet"] {
                     let config = preset.config_for(set, method);
                     assert_eq!(config.method.name, method);
                     config.check().unwrap();
@@ -116,6 +135,20 @@ mod tests {
                     assert_eq!(read, config);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn imagenet_has_its_own_settings_and_methods_their_own() {
+        let paper = Preset::Paper.config("imagenet:some/where");
+        assert_eq!((paper.training.batch, paper.training.weight_decay), (256, 1e-4));
+        assert_eq!((paper.discovery.temperature, paper.augmentation.flip), (0.07, 0.5));
+        assert_eq!(paper.data.crops, CropsChoice::Picture);
+        let cifar = Preset::Paper.config("cifar10");
+        assert_eq!((cifar.training.batch, cifar.training.weight_decay), (128, 5e-4));
+        for set in ["imagenet", "cifar10"] {
+            let colour = Preset::Strong.config_for(set, METHODS.find("colour").unwrap());
+            assert_eq!(colour.training.weight_decay, 0.01, "{set}: the method's own");
         }
     }
 
