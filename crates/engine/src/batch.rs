@@ -5,12 +5,15 @@
 //! ahead of their step) and runs a kernel that somebody else brings; any other takes what a data
 //! loader of the host has prepared. A step sees the same [`Batch`] either way.
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::backend::{Parts, both, either};
+use crate::buffer::of_another_device;
+use crate::cpu::CpuBatches;
+use crate::cuda::CudaBatches;
 use crate::network::Input;
-use crate::stream::StreamBackend;
+use crate::stream::Stream;
 use crate::{Buffer, Error, Result};
 
 /// A kernel that makes views of items, in the language of the device (CUDA C++ is the only one so
@@ -140,64 +143,76 @@ impl Scalar {
 
 /// Where batches come from, on a device.
 pub struct BatchSource {
-    pub(crate) backend: Box<dyn BatchBackend>,
+    pub(crate) backend: Parts<CpuBatches, Box<CudaBatches>>,
 }
 
 impl BatchSource {
-    /// A device's own.
-    pub fn new(backend: Box<dyn BatchBackend>) -> Self {
-        BatchSource { backend }
-    }
-
     /// Whether the device makes the batches, or holds them.
     pub fn on_device(&self) -> bool {
-        self.backend.on_device()
+        either!(&self.backend, batches => batches.on_device())
     }
-
-    /// The device's side of it.
-    pub fn backend(&self) -> &dyn BatchBackend {
-        &*self.backend
-    }
-}
-
-/// What a device's batches can do.
-pub trait BatchBackend: Send + Sync {
-    /// Itself, for its own device.
-    fn as_any(&self) -> &dyn Any;
 
     /// Items of a batch.
-    fn batch(&self) -> usize;
+    pub(crate) fn batch(&self) -> usize {
+        either!(&self.backend, batches => batches.batch())
+    }
 
     /// Views of each item.
-    fn views(&self) -> usize;
+    pub(crate) fn views(&self) -> usize {
+        either!(&self.backend, batches => batches.views())
+    }
 
     /// The item numbers of this step's batch.
-    fn indices(&self) -> &Buffer<u32>;
-
-    /// Whether the device makes the batches, or holds them.
-    fn on_device(&self) -> bool;
-
-    /// Goes on with an epoch.
-    fn begin_epoch(&mut self, stream: &mut dyn StreamBackend, epoch: &Epoch) -> Result<()>;
+    pub(crate) fn indices(&self) -> &Buffer<u32> {
+        either!(&self.backend, batches => batches.indices())
+    }
 
     /// Sees to it that the next step's items are there when its turn comes. Nothing of this is
     /// recorded.
-    fn bring(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
+    pub(crate) fn bring(&mut self, stream: &mut Stream) -> Result<()> {
+        both!(&mut self.backend, &mut stream.backend, batches, stream => batches.bring(stream))
+    }
 
     /// First call of a step: its batch is the current one.
-    fn begin_step(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
+    pub(crate) fn begin_step(&mut self, stream: &mut Stream) -> Result<()> {
+        match (&mut self.backend, &mut stream.backend) {
+            (Parts::Cuda(batches), Parts::Cuda(stream)) => batches.begin_step(stream),
+            _ => Ok(()),
+        }
+    }
 
     /// The step was asked for: what its items lie in is free after it.
-    fn taken(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
+    pub(crate) fn taken(&mut self, stream: &mut Stream) -> Result<()> {
+        match (&mut self.backend, &mut stream.backend) {
+            (Parts::Cuda(batches), Parts::Cuda(stream)) => batches.taken(stream),
+            _ => Ok(()),
+        }
+    }
+
+    /// The CPU's.
+    pub(crate) fn on_cpu(&self) -> Result<&CpuBatches> {
+        match &self.backend {
+            Parts::Cpu(batches) => Ok(batches),
+            Parts::Cuda(_) => Err(of_another_device()),
+        }
+    }
+
+    /// A GPU's.
+    pub(crate) fn on_gpu(&self) -> Result<&CudaBatches> {
+        match &self.backend {
+            Parts::Cuda(batches) => Ok(batches),
+            Parts::Cpu(_) => Err(of_another_device()),
+        }
+    }
 }
 
 /// The batch of a step.
 #[derive(Clone, Copy)]
-pub struct Batch<'a>(&'a dyn BatchBackend);
+pub struct Batch<'a>(&'a BatchSource);
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(backend: &'a dyn BatchBackend) -> Self {
-        Batch(backend)
+    pub(crate) fn new(source: &'a BatchSource) -> Self {
+        Batch(source)
     }
 
     /// How many items.

@@ -1,75 +1,33 @@
-//! One type for every machine that runs networks: the CPU, a GPU, or what a test puts in their
-//! place.
+//! One type for every machine that runs networks: the CPU or a GPU.
 //!
-//! Code above the engine takes a [`Device`] and is compiled once. A device is a [`Backend`] behind
-//! it; buffers, networks, streams and batches are its own, and are passed on without leaving it.
+//! Code above the engine takes a [`Device`] and is compiled once. Buffers, networks, streams and
+//! batches are a device's own, and are passed on without leaving it.
 //! Work is done in the order it is asked for; a device that works asynchronously waits where values
 //! are read.
 
 use std::sync::Arc;
 
-use crate::batch::{BatchBackend, BatchMaker, BatchSource};
+use crate::backend::{Parts, either};
+use crate::batch::{BatchMaker, BatchSource};
 use crate::communicator::Communicator;
+use crate::cpu::CpuBatches;
 use crate::graph::Graph;
-use crate::network::{Network, NetworkBackend, NetworkOptions};
+use crate::network::{Network, NetworkOptions};
 use crate::shards::scan_shards;
 use crate::similarity::{DevicePositives, Positives, Scan, ScanResult};
-use crate::stream::{Stream, StreamBackend};
+use crate::stream::Stream;
 use crate::{Buffer, Cpu, Cuda, Error, Precision, Result, Shard};
 
 /// A machine that runs networks.
 #[derive(Clone)]
 pub struct Device {
-    backend: Arc<dyn Backend>,
+    backend: Parts<Cpu, Cuda>,
     communicator: Communicator,
 }
 
-/// What a machine must offer; [`Device`] says what each does.
-#[allow(missing_docs)]
-pub trait Backend: Send + Sync {
-    fn describe(&self) -> String;
-    fn is_host(&self) -> bool {
-        false
-    }
-    fn within(&self, work: &mut (dyn FnMut() + Send)) {
-        work();
-    }
-    fn upload(&self, values: &[f32]) -> Result<Buffer>;
-    fn hand_over(&self, values: Vec<f32>) -> Result<Buffer> {
-        self.upload(&values)
-    }
-    fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>>;
-    fn write(&self, values: &[f32], to: &mut Buffer) -> Result<()>;
-    fn download(&self, buffer: &Buffer) -> Result<Vec<f32>>;
-    fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>>;
-    fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives>;
-    fn leave(&self) {}
-    fn network(
-        &self,
-        graph: &Arc<Graph>,
-        options: &NetworkOptions,
-    ) -> Result<Box<dyn NetworkBackend>>;
-    fn stream(&self) -> Result<Box<dyn StreamBackend>>;
-    fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>>;
-    fn row_batches(
-        &self,
-        rows: Arc<Buffer>,
-        dim: usize,
-        batch: usize,
-    ) -> Result<Box<dyn BatchBackend>>;
-    fn scan(
-        &self,
-        queries: &Buffer,
-        keys: &Buffer,
-        scan: &Scan,
-        progress: &(dyn Fn(usize) + Sync),
-    ) -> Result<ScanResult>;
-}
-
 impl Device {
-    /// A machine of any kind.
-    pub fn new(backend: impl Backend + 'static) -> Self {
-        Device { backend: Arc::new(backend), communicator: Communicator::single() }
+    fn of(backend: Parts<Cpu, Cuda>) -> Self {
+        Device { backend, communicator: Communicator::single() }
     }
 
     /// The same, working with other processes, each of which has a device of its own.
@@ -91,12 +49,14 @@ impl Device {
     /// lets go of the others' and waits until they have. One that is dropped without it lets go at
     /// once, as one does that has failed.
     pub fn leave(&self) {
-        self.backend.leave();
+        if let Parts::Cuda(gpu) = &self.backend {
+            gpu.leave();
+        }
     }
 
     /// The CPU with so many threads (0: one for each core).
     pub fn cpu(threads: usize) -> Self {
-        Device::new(Cpu::new(threads))
+        Cpu::new(threads).into()
     }
 
     /// The first GPU, where one works, in bf16; else the CPU with a thread for each core.
@@ -107,40 +67,40 @@ impl Device {
 
     /// The GPU of this number.
     pub fn cuda(ordinal: usize, precision: Precision) -> Result<Self> {
-        Ok(Device::new(Cuda::new(ordinal, precision)?))
+        Ok(Cuda::new(ordinal, precision)?.into())
     }
 
     /// What it is, in words.
     pub fn describe(&self) -> String {
-        self.backend.describe()
+        either!(&self.backend, device => device.describe())
     }
 
     /// Whether its memory is the host's.
     pub fn is_host(&self) -> bool {
-        self.backend.is_host()
+        matches!(self.backend, Parts::Cpu(_))
     }
 
     /// Runs work where the device is reached with the least ado: on the CPU, inside its pool of
     /// threads. A training loop belongs in here; single calls find their way by themselves.
     pub fn within<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        let (mut work, mut result) = (Some(work), None);
-        self.backend.within(&mut || {
-            if let Some(work) = work.take() {
-                result = Some(work());
-            }
-        });
-        result.expect("a device runs the work it is given")
+        match &self.backend {
+            Parts::Cpu(cpu) => cpu.install(work),
+            Parts::Cuda(_) => work(),
+        }
     }
 
     /// Copies values to the device.
     pub fn upload(&self, values: &[f32]) -> Result<Buffer> {
-        self.backend.upload(values)
+        either!(&self.backend, device => device.upload(values))
     }
 
     /// Moves values to the device: the same, and where the device's memory is the host's nothing is
     /// copied.
     pub fn hand_over(&self, values: Vec<f32>) -> Result<Buffer> {
-        self.backend.hand_over(values)
+        match &self.backend {
+            Parts::Cpu(cpu) => cpu.hand_over(values),
+            Parts::Cuda(gpu) => gpu.upload(&values),
+        }
     }
 
     /// Moves this process's [part](Communicator::part) of the rows of a matrix to the device; of a
@@ -161,7 +121,7 @@ impl Device {
     /// Copies whole numbers to the device: items, classes.
     pub fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
         let limit = values.iter().max().map_or(0, |most| *most as usize + 1);
-        let buffer = self.backend.upload_indices(values)?;
+        let buffer = either!(&self.backend, device => device.upload_indices(values))?;
         // SAFETY: the limit is above the greatest of the values that were sent.
         Ok(unsafe { buffer.assume_below(limit) })
     }
@@ -169,23 +129,23 @@ impl Device {
     /// Overwrites a buffer.
     pub fn write(&self, values: &[f32], to: &mut Buffer) -> Result<()> {
         Error::check_length("values written", to.len(), values.len())?;
-        self.backend.write(values, to)
+        either!(&self.backend, device => device.write(values, to))
     }
 
     /// Copies a buffer back.
     pub fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
-        self.backend.download(buffer)
+        either!(&self.backend, device => device.download(buffer))
     }
 
     /// Copies whole numbers back.
     pub fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
-        self.backend.download_indices(buffer)
+        either!(&self.backend, device => device.download_indices(buffer))
     }
 
     /// Tells the device which of so many keys are the same thing as which.
     pub fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
         positives.check(positives.len(), keys)?;
-        self.backend.positives(positives, keys)
+        either!(&self.backend, device => device.positives(positives, keys))
     }
 
     /// The same where each process has the positives of its own [part](Communicator::part) of so
@@ -211,24 +171,40 @@ impl Device {
             return Err(Error::Plan("a network needs at least one pass".into()));
         }
         let graph = Arc::new(graph.clone());
-        Ok(Network::new(self.backend.network(&graph, options)?, graph, options))
+        let backend = match &self.backend {
+            Parts::Cpu(cpu) => Parts::Cpu(Box::new(cpu.network(&graph, options)?)),
+            Parts::Cuda(gpu) => Parts::Cuda(Box::new(gpu.network(&graph, options)?)),
+        };
+        Ok(Network::new(backend, graph, options))
     }
 
     /// A stream for a training, by all processes together where there are several.
     pub fn stream(&self) -> Result<Stream> {
-        Stream::among(self.backend.stream()?, &self.communicator)
+        let backend = match &self.backend {
+            Parts::Cpu(cpu) => Parts::Cpu(cpu.make_stream()),
+            Parts::Cuda(gpu) => Parts::Cuda(gpu.make_stream()?),
+        };
+        Stream::among(backend, &self.communicator)
     }
 
     /// Batches of items, as a maker has it.
     pub fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<BatchSource> {
-        Ok(BatchSource::new(self.backend.batches(maker)?))
+        let backend = match &self.backend {
+            Parts::Cpu(_) => Parts::Cpu(CpuBatches::loaded(maker)),
+            Parts::Cuda(gpu) => Parts::Cuda(Box::new(gpu.batches(maker)?)),
+        };
+        Ok(BatchSource { backend })
     }
 
     /// Batches of rows of a matrix that is on the device: a row is an item, and its only view.
     pub fn row_batches(&self, rows: Arc<Buffer>, dim: usize, batch: usize) -> Result<BatchSource> {
         let count = rows.len() / dim.max(1);
         Error::check_length("values of all rows", count * dim, rows.len())?;
-        Ok(BatchSource::new(self.backend.row_batches(rows, dim, batch)?))
+        let backend = match &self.backend {
+            Parts::Cpu(_) => Parts::Cpu(CpuBatches::rows(rows, dim, batch)),
+            Parts::Cuda(gpu) => Parts::Cuda(Box::new(gpu.row_batches(rows, dim, batch)?)),
+        };
+        Ok(BatchSource { backend })
     }
 
     /// Compares every query with every key: the entropy of its softmax over all keys, its top-k
@@ -258,6 +234,18 @@ impl Device {
         scan: &Scan,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<ScanResult> {
-        self.backend.scan(queries, keys, scan, progress)
+        either!(&self.backend, device => device.scan(queries, keys, scan, progress))
+    }
+}
+
+impl From<Cpu> for Device {
+    fn from(cpu: Cpu) -> Self {
+        Device::of(Parts::Cpu(cpu))
+    }
+}
+
+impl From<Cuda> for Device {
+    fn from(gpu: Cuda) -> Self {
+        Device::of(Parts::Cuda(gpu))
     }
 }

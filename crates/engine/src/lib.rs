@@ -31,6 +31,7 @@
 //! # Ok::<(), anchorhood_engine::Error>(())
 //! ```
 
+mod backend;
 mod batch;
 mod buffer;
 mod communicator;
@@ -58,8 +59,7 @@ pub mod vectors;
 mod walk;
 
 pub use batch::{
-    Batch, BatchBackend, BatchForm, BatchKernel, BatchMaker, BatchSource, Epoch, HostBatch,
-    HostBatches, Scalar,
+    Batch, BatchForm, BatchKernel, BatchMaker, BatchSource, Epoch, HostBatch, HostBatches, Scalar,
 };
 pub use buffer::{Buffer, Shard};
 pub use communicator::Communicator;
@@ -67,12 +67,12 @@ pub use cpu::{Cpu, SimdLevel};
 #[doc(hidden)] // what crates/fuzzing attacks
 pub use cuda::reread_autotune_cache;
 pub use cuda::{Cuda, Found, Library, find_nccl};
-pub use device::{Backend, Device};
+pub use device::Device;
 pub use dropout::DropoutKey;
 pub use error::{Error, Fits, Result};
 pub use graph::{Activation, ConvSpec, Graph, Node, NodeId, Norm, Op, Shape, Window};
 pub use growing_values::{GrowingValues, SharedValues};
-pub use network::{Input, Network, NetworkBackend, NetworkOptions, Tensors};
+pub use network::{Input, Network, NetworkOptions, Tensors};
 pub use optimiser::{FrozenSteps, Optimiser, ParameterGroup};
 pub use parameters::{Initial, Parameter, Role};
 pub(crate) use plan::{GradientWrite, Plan, Slot};
@@ -80,4 +80,4 @@ pub use precision::Precision;
 pub use profile::{PartTime, Profile};
 pub use shards::merge_softmax;
 pub use similarity::{DevicePositives, Neighbours, Positives, RowSample, Scan, ScanResult};
-pub use stream::{Counting, HostLoss, Loss, SoftmaxLoss, Stream, StreamBackend, Tiles};
+pub use stream::{Counting, HostLoss, Loss, SoftmaxLoss, Stream, Tiles};

@@ -5,13 +5,16 @@
 //! Inputs, outputs and their gradients stay on the device, so that networks chain: one's output is
 //! the next one's input, and back goes the gradient.
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::batch::BatchBackend;
+use crate::backend::{Parts, both, either};
+use crate::batch::BatchSource;
+use crate::buffer::of_another_device;
+use crate::cpu::CpuNetwork;
+use crate::cuda::CudaNetwork;
 use crate::graph::{Graph, Node, NodeId, Op};
-use crate::stream::{Stream, StreamBackend};
+use crate::stream::Stream;
 use crate::{Buffer, Error, Optimiser, Parameter, ParameterGroup, Plan, Result, Scalar};
 
 /// How a network is to be built.
@@ -93,7 +96,7 @@ pub enum Input<'a> {
     /// Views of the step's batch.
     Views {
         /// The batch.
-        batch: &'a dyn BatchBackend,
+        batch: &'a BatchSource,
         /// Which of its views.
         views: Range<usize>,
     },
@@ -113,9 +116,12 @@ impl<'a> Input<'a> {
     }
 }
 
+/// A network of the CPU's or of a GPU's.
+pub(crate) type NetworkParts = Parts<Box<CpuNetwork>, Box<CudaNetwork>>;
+
 /// A graph on a device.
 pub struct Network {
-    backend: Box<dyn NetworkBackend>,
+    backend: NetworkParts,
     graph: Arc<Graph>,
     batch: usize,
     slots: usize,
@@ -125,11 +131,7 @@ pub struct Network {
 
 impl Network {
     /// A device's own.
-    pub(crate) fn new(
-        backend: Box<dyn NetworkBackend>,
-        graph: Arc<Graph>,
-        options: &NetworkOptions,
-    ) -> Self {
+    pub(crate) fn new(backend: NetworkParts, graph: Arc<Graph>, options: &NetworkOptions) -> Self {
         let (batch, slots) = (options.batch, options.optimiser.slots());
         Network { backend, graph, batch, slots, trained: vec![false; options.passes] }
     }
@@ -151,7 +153,7 @@ impl Network {
 
     /// Bytes of device memory it holds.
     pub fn memory_bytes(&self) -> usize {
-        self.backend.memory_bytes()
+        either!(&self.backend, network => network.memory_bytes())
     }
 
     /// Slots of the optimiser's state.
@@ -167,13 +169,13 @@ impl Network {
     /// Trains parameters by other groups from the next update on: what is frozen in them keeps its
     /// bits, and its state.
     pub fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
-        self.backend.regroup(groups)
+        either!(&mut self.backend, network => network.regroup(groups))
     }
 
     /// Draws the initial parameters and clears the optimiser's state. The seed decides dropout's
     /// masks, too.
     pub fn initialise(&mut self, seed: u64) -> Result<()> {
-        self.backend.seed_dropout(seed);
+        either!(&mut self.backend, network => network.seed_dropout(seed));
         let (parameters, slots) = (self.graph().parameters().to_vec(), self.slots());
         draw(&parameters, slots, seed, |which, index, values| self.write(which, index, values))
     }
@@ -196,14 +198,14 @@ impl Network {
         self.check_pass(pass)?;
         check_input(&self.graph, self.batch, &input)?;
         self.trained[pass] = false;
-        self.backend.forward(&mut *stream.backend, pass, input)?;
+        both!(&mut self.backend, &mut stream.backend, network, stream => network.forward(stream, pass, input))?;
         self.trained[pass] = true;
         Ok(())
     }
 
     /// The results of the last passes, one after the other.
     pub fn output(&self) -> &Buffer {
-        self.backend.output()
+        either!(&self.backend, network => network.output())
     }
 
     /// The result of one pass, for another network to read.
@@ -213,7 +215,7 @@ impl Network {
 
     /// The results of the last passes, and where the loss writes their gradients.
     pub fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer) {
-        self.backend.output_and_gradient()
+        either!(&mut self.backend, network => network.output_and_gradient())
     }
 
     /// Computes the gradients of a pass from its output's. It follows that pass forwards; other
@@ -221,7 +223,11 @@ impl Network {
     pub fn backward(&mut self, stream: &mut Stream, pass: usize) -> Result<()> {
         self.check_pass(pass)?;
         match self.trained[pass] {
-            true => self.backend.backward(&mut *stream.backend, pass),
+            true => match (&mut self.backend, &mut stream.backend) {
+                (Parts::Cpu(network), _) => network.backward(pass),
+                (Parts::Cuda(network), Parts::Cuda(stream)) => network.backward(stream, pass),
+                (Parts::Cuda(_), Parts::Cpu(_)) => Err(of_another_device()),
+            },
             false => Err(Error::Plan(format!(
                 "backward of pass {pass} needs that pass forwards before it, in training mode"
             ))),
@@ -232,14 +238,15 @@ impl Network {
     /// compute them.
     pub fn input_gradient(&self) -> Result<&Buffer> {
         let why = "the gradient of the pictures was not asked for when the network was built";
-        self.backend.input_gradient().ok_or_else(|| Error::Plan(why.into()))
+        either!(&self.backend, network => network.input_gradient())
+            .ok_or_else(|| Error::Plan(why.into()))
     }
 
     /// Moves the weights along the gradients of all passes, and of all processes that take the
     /// step, at the stream's learning rate, unless the step's loss is not a finite number: then
     /// weights stay, and the running statistics become again what they were after the last update.
     pub fn update(&mut self, stream: &mut Stream) -> Result<()> {
-        self.backend.update(&mut *stream.backend)
+        both!(&mut self.backend, &mut stream.backend, network, stream => network.update(stream))
     }
 
     /// Moves weights and statistics towards another network's of the same graph (an exponential
@@ -250,7 +257,15 @@ impl Network {
         if own != others {
             return Err(Error::Plan("a network follows one of the same parameters only".into()));
         }
-        self.backend.follow(&mut *stream.backend, &*other.backend, m)
+        match (&mut self.backend, &mut stream.backend, &other.backend) {
+            (Parts::Cpu(own), Parts::Cpu(stream), Parts::Cpu(other)) => {
+                own.follow(stream, other, m)
+            }
+            (Parts::Cuda(own), Parts::Cuda(stream), Parts::Cuda(other)) => {
+                own.follow(stream, other, m)
+            }
+            _ => Err(of_another_device()),
+        }
     }
 
     /// Runs up to a batch of rows in inference mode: running statistics, no dropout. `output`
@@ -260,23 +275,23 @@ impl Network {
         let count = count_pictures(&self.graph, self.batch, pixels)?;
         Error::check_length("features to infer", count * self.features(), output.len())?;
         self.trained[0] = false;
-        self.backend.infer(count, pixels, output)
+        either!(&mut self.backend, network => network.infer(count, pixels, output))
     }
 
     /// The output of a layer named in [`NetworkOptions::keep`] after the last pass over `count`
     /// pictures.
     pub fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
-        self.backend.kept(node, count)
+        either!(&self.backend, network => network.kept(node, count))
     }
 
     /// One tensor, in PyTorch's layout.
     pub fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>> {
-        self.backend.read(which, parameter)
+        either!(&self.backend, network => network.read(which, parameter))
     }
 
     /// Sets one tensor, in PyTorch's layout.
     pub fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()> {
-        self.backend.write(which, parameter, values)
+        either!(&mut self.backend, network => network.write(which, parameter, values))
     }
 
     fn check_pass(&self, pass: usize) -> Result<()> {
@@ -303,31 +318,6 @@ fn draw(
         }
     }
     Ok(())
-}
-
-/// What a device's networks can do; [`Network`] says what each does.
-#[allow(missing_docs)]
-pub trait NetworkBackend: Send {
-    fn as_any(&self) -> &dyn Any;
-    fn memory_bytes(&self) -> usize;
-    fn seed_dropout(&mut self, seed: u64);
-    fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()>;
-    fn output(&self) -> &Buffer;
-    fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer);
-    fn backward(&mut self, stream: &mut dyn StreamBackend, pass: usize) -> Result<()>;
-    fn input_gradient(&self) -> Option<&Buffer>;
-    fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()>;
-    fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()>;
-    fn follow(
-        &mut self,
-        stream: &mut dyn StreamBackend,
-        other: &dyn NetworkBackend,
-        m: Scalar,
-    ) -> Result<()>;
-    fn infer(&mut self, count: usize, pixels: &[f32], output: &mut [f32]) -> Result<()>;
-    fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>>;
-    fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>>;
-    fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()>;
 }
 
 /// That a pass is given as many rows or views as it has.

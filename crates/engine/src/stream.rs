@@ -11,29 +11,30 @@
 
 mod step_ops;
 
-use std::any::Any;
-
-pub use step_ops::{Counting, HostLoss, Loss, SoftmaxLoss, StepOps, Tiles};
+pub use step_ops::{Counting, HostLoss, Loss, SoftmaxLoss, Tiles};
 pub(crate) use step_ops::{Labelled, Rows, Views, made_for_shape};
 
+use crate::backend::{Parts, either};
 use crate::batch::{Batch, BatchSource, Epoch};
 use crate::communicator::Communicator;
-use crate::{Error, Profile, Result};
+use crate::cpu::CpuStream;
+use crate::cuda::GpuStream;
+use crate::{Profile, Result};
+
+/// A stream of the CPU's or of a GPU's.
+pub(crate) type StreamParts = Parts<CpuStream, GpuStream>;
 
 /// A device's work, in order.
 pub struct Stream {
-    pub(crate) backend: Box<dyn StreamBackend>,
+    pub(crate) backend: StreamParts,
     communicator: Communicator,
 }
 
 impl Stream {
     /// A device's own, whose steps several processes take together where there are several.
-    pub(crate) fn among(
-        mut backend: Box<dyn StreamBackend>,
-        communicator: &Communicator,
-    ) -> Result<Self> {
+    pub(crate) fn among(mut backend: StreamParts, communicator: &Communicator) -> Result<Self> {
         if !communicator.is_single() {
-            backend.join(communicator)?;
+            either!(&mut backend, stream => stream.join(communicator)?);
         }
         let communicator = communicator.clone();
         Ok(Stream { backend, communicator })
@@ -46,8 +47,8 @@ impl Stream {
 
     /// Goes on with an epoch, or a part of one: the steps to come are its.
     pub fn begin_epoch(&mut self, source: &mut BatchSource, epoch: &Epoch) -> Result<()> {
-        self.backend.begin_epoch(epoch)?;
-        source.backend.begin_epoch(&mut *self.backend, epoch)
+        either!(&mut self.backend, stream => stream.begin_epoch(epoch)?);
+        either!(&mut source.backend, batches => batches.begin_epoch(epoch))
     }
 
     /// Asks for one step and does not wait for it. `work` makes the same calls every time; it may
@@ -58,17 +59,17 @@ impl Stream {
         source: &mut BatchSource,
         work: &mut dyn FnMut(&mut Stream, Batch) -> Result<()>,
     ) -> Result<()> {
-        source.backend.bring(&mut *self.backend)?;
+        source.bring(self)?;
         loop {
-            self.backend.begin_step()?;
-            let begun = source.backend.begin_step(&mut *self.backend);
-            let worked = begun.and_then(|()| work(self, Batch::new(&*source.backend)));
-            match self.backend.end_step(worked)? {
+            either!(&mut self.backend, stream => stream.begin_step()?);
+            let begun = source.begin_step(self);
+            let worked = begun.and_then(|()| work(self, Batch::new(source)));
+            match either!(&mut self.backend, stream => stream.end_step(worked))? {
                 Stepped::Done => break,
                 Stepped::Again => {}
             }
         }
-        source.backend.taken(&mut *self.backend)
+        source.taken(self)
     }
 
     /// All steps of an epoch, or of the rest of one, until the last is done; gives the loss of
@@ -99,29 +100,37 @@ impl Stream {
         source: &mut BatchSource,
         work: &mut dyn FnMut(&mut Stream, Batch) -> Result<()>,
     ) -> Result<Option<Profile>> {
-        source.backend.bring(&mut *self.backend)?;
-        while self.backend.begin_part()? {
-            let begun = source.backend.begin_step(&mut *self.backend);
-            let worked = begun.and_then(|()| work(self, Batch::new(&*source.backend)));
-            self.backend.end_part(worked)?;
+        source.bring(self)?;
+        // A CPU cannot tell.
+        while let StreamParts::Cuda(gpu) = &mut self.backend
+            && gpu.begin_part()?
+        {
+            let begun = source.begin_step(self);
+            let worked = begun.and_then(|()| work(self, Batch::new(source)));
+            if let StreamParts::Cuda(gpu) = &mut self.backend {
+                gpu.end_part(worked)?;
+            }
         }
-        self.backend.profile()
+        match &mut self.backend {
+            StreamParts::Cuda(gpu) => gpu.profile(),
+            StreamParts::Cpu(_) => Ok(None),
+        }
     }
 
     /// Waits for all steps asked for and appends the loss of each since the last time; lowers the
     /// flag.
     pub fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
-        self.backend.losses(into)
+        either!(&mut self.backend, stream => stream.losses(into))
     }
 
     /// Steps that can be asked for before their losses are read.
     pub fn capacity(&self) -> usize {
-        self.backend.capacity()
+        either!(&self.backend, stream => stream.capacity())
     }
 
     /// Sets the learning rate and the step's number, for work that is part of no epoch.
     pub fn set_step(&mut self, number: u64, rate: f32) -> Result<()> {
-        self.backend.set_step(number, rate)
+        either!(&mut self.backend, stream => stream.set_step(number, rate))
     }
 }
 
@@ -132,34 +141,4 @@ pub enum Stepped {
     Done,
     /// They were not those that were recorded: nothing was done, and they are to be made again.
     Again,
-}
-
-/// What a device's stream can do; [`Stream`] says what each does.
-#[allow(missing_docs)]
-pub trait StreamBackend: StepOps + Send {
-    fn as_any(&mut self) -> &mut dyn Any;
-    /// Takes its steps with other processes from now on. A loss then comes with this process's
-    /// share of its weight, the step's loss is the sum of all processes' shares, networks add up
-    /// their gradients over all processes, and rows that are sharded are everybody's.
-    fn join(&mut self, _: &Communicator) -> Result<()> {
-        let why = "this device cannot train with other processes yet";
-        Err(Error::Device(why.into()))
-    }
-    fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()>;
-    fn begin_step(&mut self) -> Result<()>;
-    fn end_step(&mut self, worked: Result<()>) -> Result<Stepped>;
-    fn losses(&mut self, into: &mut Vec<f64>) -> Result<()>;
-    fn capacity(&self) -> usize;
-    fn set_step(&mut self, number: u64, rate: f32) -> Result<()>;
-
-    /// Whether there is another part to be timed; its calls follow.
-    fn begin_part(&mut self) -> Result<bool> {
-        Ok(false)
-    }
-    fn end_part(&mut self, worked: Result<()>) -> Result<()> {
-        worked
-    }
-    fn profile(&mut self) -> Result<Option<Profile>> {
-        Ok(None)
-    }
 }

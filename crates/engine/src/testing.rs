@@ -25,7 +25,7 @@ pub(crate) fn on_every_cpu<const N: usize>(
         let arch = level.arch().expect("an available level");
         let on = |threads| {
             let cpu = Cpu::with_level(threads, level).expect("an available level");
-            Device::new(cpu).within(|| work(arch))
+            Device::from(cpu).within(|| work(arch))
         };
         let bits = |results: &[Vec<f32>; N]| {
             let bits = |v: &Vec<f32>| v.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();

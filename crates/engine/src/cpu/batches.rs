@@ -1,29 +1,27 @@
 //! Batches on the CPU: what a data loader has prepared, or rows of a matrix.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::stream::{CpuStream, indices, values};
-use crate::batch::{BatchBackend, BatchMaker, HostBatch, HostLoader, items_of_steps};
-use crate::stream::StreamBackend;
+use crate::batch::{BatchMaker, HostBatch, HostLoader, items_of_steps};
 use crate::{Buffer, Epoch, Error, Result};
 
-pub(super) enum CpuBatches {
+pub(crate) enum CpuBatches {
     /// From a data loader, which goes on from epoch to epoch by itself.
     Loaded(Loaded),
     /// Rows of a matrix.
     Rows(Rows),
 }
 
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     loader: HostLoader,
     indices: Buffer<u32>,
     pixels: Vec<f32>,
 }
 
-pub(super) struct Rows {
+pub(crate) struct Rows {
     rows: Arc<Buffer>,
     dim: usize,
     batch: usize,
@@ -32,7 +30,7 @@ pub(super) struct Rows {
 }
 
 impl CpuBatches {
-    pub(super) fn loaded(maker: Arc<dyn BatchMaker>) -> Self {
+    pub(crate) fn loaded(maker: Arc<dyn BatchMaker>) -> Self {
         let batch = maker.batch();
         CpuBatches::Loaded(Loaded {
             indices: item_numbers(batch, maker.items()),
@@ -41,7 +39,7 @@ impl CpuBatches {
         })
     }
 
-    pub(super) fn rows(rows: Arc<Buffer>, dim: usize, batch: usize) -> Self {
+    pub(crate) fn rows(rows: Arc<Buffer>, dim: usize, batch: usize) -> Self {
         let items = rows.len() / dim.max(1);
         CpuBatches::Rows(Rows {
             rows,
@@ -92,37 +90,33 @@ impl Rows {
     }
 }
 
-impl BatchBackend for CpuBatches {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn batch(&self) -> usize {
+impl CpuBatches {
+    pub(crate) fn batch(&self) -> usize {
         match self {
             CpuBatches::Loaded(l) => l.loader.maker().batch(),
             CpuBatches::Rows(r) => r.batch,
         }
     }
 
-    fn views(&self) -> usize {
+    pub(crate) fn views(&self) -> usize {
         match self {
             CpuBatches::Loaded(l) => l.loader.maker().views(),
             CpuBatches::Rows(_) => 1,
         }
     }
 
-    fn indices(&self) -> &Buffer<u32> {
+    pub(crate) fn indices(&self) -> &Buffer<u32> {
         match self {
             CpuBatches::Loaded(l) => &l.indices,
             CpuBatches::Rows(r) => &r.indices,
         }
     }
 
-    fn on_device(&self) -> bool {
+    pub(crate) fn on_device(&self) -> bool {
         matches!(self, CpuBatches::Rows(_))
     }
 
-    fn begin_epoch(&mut self, _: &mut dyn StreamBackend, epoch: &Epoch) -> Result<()> {
+    pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
         match self {
             CpuBatches::Loaded(l) => l.loader.begin_epoch(epoch)?,
             CpuBatches::Rows(r) => {
@@ -136,24 +130,16 @@ impl BatchBackend for CpuBatches {
         Ok(())
     }
 
-    fn bring(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+    pub(crate) fn bring(&mut self, stream: &mut CpuStream) -> Result<()> {
         match self {
             CpuBatches::Loaded(l) => l.bring(),
             CpuBatches::Rows(r) => {
-                let first = CpuStream::of(stream)?.step() * r.batch;
+                let first = stream.step() * r.batch;
                 let over = || Error::Plan("a step beyond the end of its epoch".into());
                 let batch = r.order.get(first..first + r.batch).ok_or_else(over)?;
                 r.indices.memory_mut::<Vec<u32>>()?.copy_from_slice(batch);
                 Ok(())
             }
         }
-    }
-
-    fn begin_step(&mut self, _: &mut dyn StreamBackend) -> Result<()> {
-        Ok(())
-    }
-
-    fn taken(&mut self, _: &mut dyn StreamBackend) -> Result<()> {
-        Ok(())
     }
 }

@@ -30,15 +30,12 @@ use std::sync::Arc;
 
 use pulp::Arch;
 
-use batches::CpuBatches;
-use network::CpuNetwork;
+pub(crate) use batches::CpuBatches;
+pub(crate) use network::CpuNetwork;
 pub use simd::SimdLevel;
-use stream::CpuStream;
+pub(crate) use stream::CpuStream;
 
-use crate::{
-    Backend, BatchBackend, BatchMaker, Buffer, DevicePositives, Graph, NetworkBackend,
-    NetworkOptions, Positives, Result, Scan, ScanResult, StreamBackend,
-};
+use crate::{Buffer, DevicePositives, Graph, NetworkOptions, Positives, Result, Scan, ScanResult};
 
 /// The CPU with a pool of threads.
 #[derive(Clone)]
@@ -82,80 +79,59 @@ impl Cpu {
     }
 
     /// Runs work inside the pool.
-    fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+    pub(crate) fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.pool.install(work)
     }
 }
 
-impl Backend for Cpu {
-    fn describe(&self) -> String {
+impl Cpu {
+    pub(crate) fn describe(&self) -> String {
         format!("CPU, {} threads, {}", self.threads(), self.level)
     }
 
-    fn is_host(&self) -> bool {
-        true
-    }
-
-    fn within(&self, work: &mut (dyn FnMut() + Send)) {
-        self.install(work);
-    }
-
-    fn upload(&self, values: &[f32]) -> Result<Buffer> {
+    pub(crate) fn upload(&self, values: &[f32]) -> Result<Buffer> {
         self.hand_over(values.to_vec())
     }
 
-    fn hand_over(&self, values: Vec<f32>) -> Result<Buffer> {
+    pub(crate) fn hand_over(&self, values: Vec<f32>) -> Result<Buffer> {
         Ok(Buffer::new(values.len(), values))
     }
 
-    fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
+    pub(crate) fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
         Ok(Buffer::new(values.len(), values.to_vec()))
     }
 
-    fn write(&self, from: &[f32], to: &mut Buffer) -> Result<()> {
+    pub(crate) fn write(&self, from: &[f32], to: &mut Buffer) -> Result<()> {
         stream::values_mut(to)?.copy_from_slice(from);
         Ok(())
     }
 
-    fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
+    pub(crate) fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
         Ok(stream::values(buffer)?.to_vec())
     }
 
-    fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
+    pub(crate) fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
         Ok(stream::indices(buffer)?.to_vec())
     }
 
-    fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
+    pub(crate) fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
         let copy = positives.clone();
         Ok(DevicePositives::new(positives.len(), positives.most(), keys, copy))
     }
 
-    fn network(
+    pub(crate) fn network(
         &self,
         graph: &Arc<Graph>,
         options: &NetworkOptions,
-    ) -> Result<Box<dyn NetworkBackend>> {
-        Ok(Box::new(CpuNetwork::new(self, graph, options)?))
+    ) -> Result<CpuNetwork> {
+        CpuNetwork::new(self, graph, options)
     }
 
-    fn stream(&self) -> Result<Box<dyn StreamBackend>> {
-        Ok(Box::new(CpuStream::new(self)))
+    pub(crate) fn make_stream(&self) -> CpuStream {
+        CpuStream::new(self)
     }
 
-    fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>> {
-        Ok(Box::new(CpuBatches::loaded(maker)))
-    }
-
-    fn row_batches(
-        &self,
-        rows: Arc<Buffer>,
-        dim: usize,
-        batch: usize,
-    ) -> Result<Box<dyn BatchBackend>> {
-        Ok(Box::new(CpuBatches::rows(rows, dim, batch)))
-    }
-
-    fn scan(
+    pub(crate) fn scan(
         &self,
         queries: &Buffer,
         keys: &Buffer,

@@ -5,7 +5,6 @@ mod ends;
 mod norm;
 mod simple;
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,15 +17,14 @@ use super::conv::Conv;
 use super::parameters::Parameters;
 use super::stream::{CpuStream, values, values_mut};
 use super::{Cpu, gemm, optimisers};
-use crate::buffer::of_another_device;
 use crate::walk::{self, Layer, Layers, Pass};
 use crate::{
-    Buffer, Communicator, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op,
-    Parameter, ParameterGroup, Plan, Result, Scalar, StreamBackend, Tensors,
+    Buffer, Communicator, Error, Graph, Input, NetworkOptions, Node, NodeId, Op, Parameter,
+    ParameterGroup, Plan, Result, Scalar, Tensors,
 };
 
 /// A graph with its memory and parameters on the CPU.
-pub(super) struct CpuNetwork {
+pub(crate) struct CpuNetwork {
     cpu: Cpu,
     graph: Arc<Graph>,
     state: State,
@@ -187,12 +185,8 @@ impl CpuNetwork {
     }
 }
 
-impl NetworkBackend for CpuNetwork {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn memory_bytes(&self) -> usize {
+impl CpuNetwork {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let s = &self.state;
         let scratch = s.scratch.packed.len() + s.scratch.partials.len() + s.scratch.channels.len();
         let others = |p: &PassMemory| p.arena.len() + p.gradients.len();
@@ -201,15 +195,19 @@ impl NetworkBackend for CpuNetwork {
         s.parameters.bytes() + 4 * (passes + scratch + 2 * s.output.len() + inputs)
     }
 
-    fn seed_dropout(&mut self, seed: u64) {
+    pub(crate) fn seed_dropout(&mut self, seed: u64) {
         self.state.seed = seed;
     }
 
-    fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()> {
+    pub(crate) fn forward(
+        &mut self,
+        stream: &mut CpuStream,
+        pass: usize,
+        input: Input,
+    ) -> Result<()> {
         let to = self.part(pass, &self.state.output);
         let (state, graph) = (&mut self.state, &self.graph);
         state.select(pass);
-        let stream = CpuStream::of(stream)?;
         state.step = stream.number();
         state.communicator = stream.communicator().clone();
         state.last_was_training = true;
@@ -225,15 +223,15 @@ impl NetworkBackend for CpuNetwork {
         Ok(())
     }
 
-    fn output(&self) -> &Buffer {
+    pub(crate) fn output(&self) -> &Buffer {
         &self.state.output
     }
 
-    fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer) {
+    pub(crate) fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer) {
         (&self.state.output, &mut self.state.output_gradient)
     }
 
-    fn backward(&mut self, _: &mut dyn StreamBackend, pass: usize) -> Result<()> {
+    pub(crate) fn backward(&mut self, pass: usize) -> Result<()> {
         let from = self.part(pass, &self.state.output_gradient);
         let inputs = self.state.input_gradient.as_ref();
         let inputs = inputs.map(|b| self.part(pass, b));
@@ -251,17 +249,17 @@ impl NetworkBackend for CpuNetwork {
         Ok(())
     }
 
-    fn input_gradient(&self) -> Option<&Buffer> {
+    pub(crate) fn input_gradient(&self) -> Option<&Buffer> {
         self.state.input_gradient.as_ref()
     }
 
-    fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
+    pub(crate) fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
         self.state.parameters.regroup(&self.graph, groups);
         Ok(())
     }
 
-    fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
-        let (stream, state) = (CpuStream::of(stream)?, &mut self.state);
+    pub(crate) fn update(&mut self, stream: &mut CpuStream) -> Result<()> {
+        let state = &mut self.state;
         if stream.failed() {
             state.parameters.settle_statistics(true);
             return Ok(());
@@ -276,19 +274,16 @@ impl NetworkBackend for CpuNetwork {
         })
     }
 
-    fn follow(
+    pub(crate) fn follow(
         &mut self,
-        stream: &mut dyn StreamBackend,
-        other: &dyn NetworkBackend,
+        stream: &mut CpuStream,
+        other: &CpuNetwork,
         m: Scalar,
     ) -> Result<()> {
-        let stream = CpuStream::of(stream)?;
         if stream.failed() {
             self.state.parameters.settle_statistics(true);
             return Ok(());
         }
-        let other: Option<&CpuNetwork> = other.as_any().downcast_ref();
-        let other = other.ok_or_else(of_another_device)?;
         let (m, arch) = (stream.scalar(m), self.state.arch);
         self.state.agree_on_statistics()?;
         let (own, others) = (&mut self.state.parameters, &other.state.parameters);
@@ -300,7 +295,7 @@ impl NetworkBackend for CpuNetwork {
         Ok(())
     }
 
-    fn infer(&mut self, count: usize, pixels: &[f32], output: &mut [f32]) -> Result<()> {
+    pub(crate) fn infer(&mut self, count: usize, pixels: &[f32], output: &mut [f32]) -> Result<()> {
         let (state, graph) = (&mut self.state, &self.graph);
         state.last_was_training = false;
         state.select(0);
@@ -314,14 +309,14 @@ impl NetworkBackend for CpuNetwork {
         Ok(())
     }
 
-    fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
+    pub(crate) fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
         let s = &self.state;
         let plan = if s.last_was_training { &s.training } else { &s.inference };
         let slot = plan.kept(&self.graph, node, count)?;
         Ok(s.arena.read(slot.range()).to_vec())
     }
 
-    fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>> {
+    pub(crate) fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>> {
         let s = &self.state;
         let mut values = s.parameters.read(which, parameter);
         if which == Tensors::Gradients && !s.summed {
@@ -334,7 +329,7 @@ impl NetworkBackend for CpuNetwork {
         Ok(values)
     }
 
-    fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()> {
+    pub(crate) fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()> {
         self.state.parameters.write(which, parameter, values)
     }
 }
@@ -345,18 +340,15 @@ fn read_input(input: &Input, one: usize, to: &mut [f32]) -> Result<()> {
         Input::Rows { rows, first } => {
             to.copy_from_slice(&values(rows)?[first * one..][..to.len()]);
         }
-        Input::Views { batch, views } => {
-            let batch: Option<&CpuBatches> = batch.as_any().downcast_ref();
-            match batch.ok_or_else(of_another_device)? {
-                CpuBatches::Loaded(loaded) => {
-                    let each = to.len() / views.len();
-                    let from = loaded.pixels().get(views.start * each..views.end * each);
-                    let short = || Error::Plan("a batch of other sizes than the network's".into());
-                    to.copy_from_slice(from.ok_or_else(short)?);
-                }
-                CpuBatches::Rows(rows) => rows.gather(to)?,
+        Input::Views { batch, views } => match batch.on_cpu()? {
+            CpuBatches::Loaded(loaded) => {
+                let each = to.len() / views.len();
+                let from = loaded.pixels().get(views.start * each..views.end * each);
+                let short = || Error::Plan("a batch of other sizes than the network's".into());
+                to.copy_from_slice(from.ok_or_else(short)?);
             }
-        }
+            CpuBatches::Rows(rows) => rows.gather(to)?,
+        },
     }
     Ok(())
 }

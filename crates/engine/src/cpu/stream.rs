@@ -2,12 +2,9 @@
 
 mod step_ops;
 
-use std::any::Any;
-
 use super::gathered::Gathered;
 use super::{Cpu, similarity};
-use crate::buffer::of_another_device;
-use crate::stream::{Stepped, StreamBackend};
+use crate::stream::Stepped;
 use crate::{Buffer, Communicator, Epoch, Result, Scalar};
 
 /// Steps whose losses can wait to be read.
@@ -53,11 +50,6 @@ impl CpuStream {
         }
     }
 
-    /// The stream of a CPU, whoever stands before it.
-    pub(super) fn of(stream: &mut dyn StreamBackend) -> Result<&mut CpuStream> {
-        stream.as_any().downcast_mut().ok_or_else(of_another_device)
-    }
-
     /// The step's number among all.
     pub(super) fn number(&self) -> u64 {
         self.number
@@ -94,17 +86,13 @@ impl CpuStream {
     }
 }
 
-impl StreamBackend for CpuStream {
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn join(&mut self, communicator: &Communicator) -> Result<()> {
+impl CpuStream {
+    pub(crate) fn join(&mut self, communicator: &Communicator) -> Result<()> {
         self.communicator = communicator.clone();
         Ok(())
     }
 
-    fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
+    pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
         self.step = epoch.first;
         self.number = epoch.number;
         self.schedules.clear();
@@ -112,7 +100,7 @@ impl StreamBackend for CpuStream {
         Ok(())
     }
 
-    fn begin_step(&mut self) -> Result<()> {
+    pub(crate) fn begin_step(&mut self) -> Result<()> {
         for (now, values) in self.scalars.iter_mut().zip(&self.schedules) {
             if let Some(value) = values.get(self.step) {
                 *now = *value;
@@ -122,7 +110,7 @@ impl StreamBackend for CpuStream {
         Ok(())
     }
 
-    fn end_step(&mut self, worked: Result<()>) -> Result<Stepped> {
+    pub(crate) fn end_step(&mut self, worked: Result<()>) -> Result<Stepped> {
         worked?;
         self.losses.push(self.loss);
         self.step += 1;
@@ -130,17 +118,17 @@ impl StreamBackend for CpuStream {
         Ok(Stepped::Done)
     }
 
-    fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
+    pub(crate) fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
         into.append(&mut self.losses);
         self.failed = false;
         Ok(())
     }
 
-    fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         CAPACITY - self.losses.len().min(CAPACITY)
     }
 
-    fn set_step(&mut self, number: u64, rate: f32) -> Result<()> {
+    pub(crate) fn set_step(&mut self, number: u64, rate: f32) -> Result<()> {
         self.number = number;
         self.scalars[Scalar::RATE.0] = rate;
         self.schedules.clear();

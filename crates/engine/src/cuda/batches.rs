@@ -1,7 +1,6 @@
 //! Batches on the GPU: made by a kernel from items that lie there or travel ahead, prepared by a
 //! data loader of the host, or rows of a matrix.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +13,10 @@ use super::launch::{Pointer, launch, shape};
 use super::memory::Staging;
 use super::stream::GpuStream;
 use super::{Cuda, slice};
-use crate::batch::{BatchBackend, BatchMaker, HostLoader, items_of_steps};
-use crate::stream::StreamBackend;
+use crate::batch::{BatchMaker, HostLoader, items_of_steps};
 use crate::{BatchForm, Buffer, Epoch, Error, Result};
 
-pub(super) struct CudaBatches {
+pub(crate) struct CudaBatches {
     cuda: Cuda,
     batch: usize,
     views: usize,
@@ -183,28 +181,24 @@ impl Loaded {
     }
 }
 
-impl BatchBackend for CudaBatches {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn batch(&self) -> usize {
+impl CudaBatches {
+    pub(crate) fn batch(&self) -> usize {
         self.batch
     }
 
-    fn views(&self) -> usize {
+    pub(crate) fn views(&self) -> usize {
         self.views
     }
 
-    fn indices(&self) -> &Buffer<u32> {
+    pub(crate) fn indices(&self) -> &Buffer<u32> {
         &self.indices
     }
 
-    fn on_device(&self) -> bool {
+    pub(crate) fn on_device(&self) -> bool {
         !matches!(self.kind, Kind::Loaded(_))
     }
 
-    fn begin_epoch(&mut self, _: &mut dyn StreamBackend, epoch: &Epoch) -> Result<()> {
+    pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
         if let Kind::Loaded(loaded) = &mut self.kind {
             return loaded.loader.begin_epoch(epoch);
         }
@@ -215,8 +209,8 @@ impl BatchBackend for CudaBatches {
         Ok(())
     }
 
-    fn bring(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
-        let step = GpuStream::of(stream)?.step();
+    pub(crate) fn bring(&mut self, stream: &mut GpuStream) -> Result<()> {
+        let step = stream.step();
         if let Kind::Loaded(loaded) = &mut self.kind {
             return loaded.bring(&self.cuda, &mut self.indices);
         }
@@ -233,18 +227,18 @@ impl BatchBackend for CudaBatches {
         }
     }
 
-    fn begin_step(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+    pub(crate) fn begin_step(&mut self, stream: &mut GpuStream) -> Result<()> {
         let order = match &self.kind {
             Kind::Made(_) | Kind::Rows(_) => self.cuda.pointer(&self.order),
             Kind::Loaded(_) => 0,
         };
         let to = slice(&self.cuda, &self.indices)?;
-        GpuStream::of(stream)?.begin_kernel(order, self.batch, to)
+        stream.begin_kernel(order, self.batch, to)
     }
 
-    fn taken(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
+    pub(crate) fn taken(&mut self, stream: &mut GpuStream) -> Result<()> {
         // The stream has counted the step already.
-        let step = GpuStream::of(stream)?.step().wrapping_sub(1);
+        let step = stream.step().wrapping_sub(1);
         match &mut self.kind {
             Kind::Made(made) => made.items.taken(&self.cuda, step),
             Kind::Loaded(_) | Kind::Rows(_) => Ok(()),

@@ -40,20 +40,19 @@ use cudarc::driver::{
 use autotune_cache::AutotuneCache;
 #[doc(hidden)] // what crates/fuzzing attacks
 pub use autotune_cache::reread as reread_autotune_cache;
-use batches::CudaBatches;
+pub(crate) use batches::CudaBatches;
 use bound_stream::BoundStream;
 use launch::Pointer;
 pub use libraries::{Found, Library};
 use nccl::Nccl;
 pub use nccl::find_nccl;
-use network::CudaNetwork;
+pub(crate) use network::CudaNetwork;
 use similarity::CudaPositives;
-use stream::GpuStream;
+pub(crate) use stream::GpuStream;
 
 use crate::{
-    Backend, BatchBackend, BatchKernel, BatchMaker, Buffer, Communicator, DevicePositives, Error,
-    Graph, NetworkBackend, NetworkOptions, Positives, Precision, Result, Scan, ScanResult,
-    StreamBackend,
+    BatchKernel, BatchMaker, Buffer, Communicator, DevicePositives, Error, Graph, NetworkOptions,
+    Positives, Precision, Result, Scan, ScanResult,
 };
 
 /// Priorities of streams: less is more urgent.
@@ -243,35 +242,35 @@ impl Cuda {
     }
 }
 
-impl Backend for Cuda {
-    fn describe(&self) -> String {
+impl Cuda {
+    pub(crate) fn describe(&self) -> String {
         self.shared.description.clone()
     }
 
-    fn upload(&self, values: &[f32]) -> Result<Buffer> {
+    pub(crate) fn upload(&self, values: &[f32]) -> Result<Buffer> {
         let place = self.zeros(values.len(), "rows of features");
         let mut place = place.map_err(memory::rows_that_fit)?;
         self.send(values, &mut place)?;
         Ok(Buffer::new(values.len(), place))
     }
 
-    fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
+    pub(crate) fn upload_indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
         self.indices(values)
     }
 
-    fn write(&self, values: &[f32], to: &mut Buffer) -> Result<()> {
+    pub(crate) fn write(&self, values: &[f32], to: &mut Buffer) -> Result<()> {
         self.send(values, to.memory_mut::<CudaSlice<f32>>()?)
     }
 
-    fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
+    pub(crate) fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
         self.receive(buffer)
     }
 
-    fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
+    pub(crate) fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
         self.receive(buffer)
     }
 
-    fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
+    pub(crate) fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
         let (starts, members) = positives.parts();
         let mut on_device = CudaPositives {
             starts: self.zeros(starts.len(), "positives")?,
@@ -284,7 +283,7 @@ impl Backend for Cuda {
         Ok(DevicePositives::new(rows, most, keys, on_device))
     }
 
-    fn leave(&self) {
+    pub(crate) fn leave(&self) {
         let kept = &self.shared.nccl;
         let mut kept = kept.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(nccl) = kept.take() {
@@ -292,32 +291,32 @@ impl Backend for Cuda {
         }
     }
 
-    fn network(
+    pub(crate) fn network(
         &self,
         graph: &Arc<Graph>,
         options: &NetworkOptions,
-    ) -> Result<Box<dyn NetworkBackend>> {
-        Ok(Box::new(CudaNetwork::new(self, graph, options)?))
+    ) -> Result<CudaNetwork> {
+        CudaNetwork::new(self, graph, options)
     }
 
-    fn stream(&self) -> Result<Box<dyn StreamBackend>> {
-        Ok(Box::new(GpuStream::new(self)?))
+    pub(crate) fn make_stream(&self) -> Result<GpuStream> {
+        GpuStream::new(self)
     }
 
-    fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<Box<dyn BatchBackend>> {
-        Ok(Box::new(CudaBatches::new(self, maker)?))
+    pub(crate) fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<CudaBatches> {
+        CudaBatches::new(self, maker)
     }
 
-    fn row_batches(
+    pub(crate) fn row_batches(
         &self,
         rows: Arc<Buffer>,
         dim: usize,
         batch: usize,
-    ) -> Result<Box<dyn BatchBackend>> {
-        Ok(Box::new(CudaBatches::rows(self, rows, dim, batch)?))
+    ) -> Result<CudaBatches> {
+        CudaBatches::rows(self, rows, dim, batch)
     }
 
-    fn scan(
+    pub(crate) fn scan(
         &self,
         queries: &Buffer,
         keys: &Buffer,

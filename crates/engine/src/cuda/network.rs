@@ -12,12 +12,11 @@ mod simple;
 mod sync_norm;
 mod walk;
 
-use std::any::Any;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice};
 
-use super::batches::{CudaBatches, View};
+use super::batches::View;
 use super::bound_stream::{BoundStream, Pending};
 use super::convolution::Convolution;
 use super::launch::{Kernels, Meeting, NormTensors, OnChip, Pointer, Reduction, Sums};
@@ -26,10 +25,9 @@ use super::parameters::{Parameters, from_bf16};
 use super::profile::{Cost, Part};
 use super::stream::{Carrier, GpuStream};
 use super::{Cuda, failed, slice};
-use crate::buffer::of_another_device;
 use crate::{
-    Buffer, Error, Graph, Input, NetworkBackend, NetworkOptions, Node, NodeId, Op, Parameter,
-    ParameterGroup, Plan, Precision, Result, Scalar, Slot, StreamBackend, Tensors,
+    Buffer, Error, Graph, Input, NetworkOptions, Node, NodeId, Op, Parameter, ParameterGroup, Plan,
+    Precision, Result, Scalar, Slot, Tensors,
 };
 use gradient_sums::Bucket;
 use passes::Inferences;
@@ -39,7 +37,7 @@ use sync_norm::SyncMemory;
 const LAG: usize = 3;
 
 /// A graph with its memory and parameters on a GPU.
-pub(super) struct CudaNetwork {
+pub(crate) struct CudaNetwork {
     graph: Arc<Graph>,
     state: State,
 }
@@ -232,8 +230,7 @@ impl CudaNetwork {
                 state.take_pixels(from, len, &state.training)
             }
             Input::Views { batch, views } => {
-                let batches: Option<&CudaBatches> = batch.as_any().downcast_ref();
-                let batches = batches.ok_or_else(of_another_device)?;
+                let batches = batch.on_gpu()?;
                 match batches.view(views)? {
                     View::Rows(from) => state.take_pixels(from, len, &state.training),
                     View::Gathered { rows, indices } => {
@@ -423,12 +420,8 @@ impl State {
     }
 }
 
-impl NetworkBackend for CudaNetwork {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn memory_bytes(&self) -> usize {
+impl CudaNetwork {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let s = &self.state;
         let sums: usize = s.sums.iter().map(SumMemory::bytes).sum();
         let working: usize = s.workspaces.iter().map(Workspace::bytes).sum();
@@ -441,12 +434,16 @@ impl NetworkBackend for CudaNetwork {
         s.parameters.bytes() + s.others.len() * pass + scratch + rows
     }
 
-    fn seed_dropout(&mut self, seed: u64) {
+    pub(crate) fn seed_dropout(&mut self, seed: u64) {
         self.state.seed = seed;
     }
 
-    fn forward(&mut self, stream: &mut dyn StreamBackend, pass: usize, input: Input) -> Result<()> {
-        let stream = GpuStream::of(stream)?;
+    pub(crate) fn forward(
+        &mut self,
+        stream: &mut GpuStream,
+        pass: usize,
+        input: Input,
+    ) -> Result<()> {
         self.state.bind()?;
         self.state.last_was_training = true;
         self.state.select(pass);
@@ -476,16 +473,15 @@ impl NetworkBackend for CudaNetwork {
         })
     }
 
-    fn output(&self) -> &Buffer {
+    pub(crate) fn output(&self) -> &Buffer {
         &self.state.output
     }
 
-    fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer) {
+    pub(crate) fn output_and_gradient(&mut self) -> (&Buffer, &mut Buffer) {
         (&self.state.output, &mut self.state.output_gradient)
     }
 
-    fn backward(&mut self, stream: &mut dyn StreamBackend, pass: usize) -> Result<()> {
-        let stream = GpuStream::of(stream)?;
+    pub(crate) fn backward(&mut self, stream: &mut GpuStream, pass: usize) -> Result<()> {
         self.state.bind()?;
         self.state.select(pass);
         self.add_costs(stream, &profile::BACKWARD);
@@ -506,17 +502,16 @@ impl NetworkBackend for CudaNetwork {
         })
     }
 
-    fn input_gradient(&self) -> Option<&Buffer> {
+    pub(crate) fn input_gradient(&self) -> Option<&Buffer> {
         self.state.input_gradient.as_ref()
     }
 
-    fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
+    pub(crate) fn regroup(&mut self, groups: &dyn Fn(&Parameter) -> ParameterGroup) -> Result<()> {
         self.state.bind()?;
         self.state.parameters.regroup(&self.graph, groups)
     }
 
-    fn update(&mut self, stream: &mut dyn StreamBackend) -> Result<()> {
-        let stream = GpuStream::of(stream)?;
+    pub(crate) fn update(&mut self, stream: &mut GpuStream) -> Result<()> {
         self.state.bind()?;
         let cost = Cost { flops: 0.0, bytes: self.state.parameters.update_bytes() as f64 };
         self.agree_on_statistics(stream)?;
@@ -527,15 +522,12 @@ impl NetworkBackend for CudaNetwork {
         })
     }
 
-    fn follow(
+    pub(crate) fn follow(
         &mut self,
-        stream: &mut dyn StreamBackend,
-        other: &dyn NetworkBackend,
+        stream: &mut GpuStream,
+        other: &CudaNetwork,
         m: Scalar,
     ) -> Result<()> {
-        let stream = GpuStream::of(stream)?;
-        let other: Option<&CudaNetwork> = other.as_any().downcast_ref();
-        let other = other.ok_or_else(of_another_device)?;
         self.agree_on_statistics(stream)?;
         let inputs = [stream.scalar(m), stream.flag()];
         let signature = ("follow", self.identity(), other.identity(), inputs);
@@ -547,7 +539,7 @@ impl NetworkBackend for CudaNetwork {
         })
     }
 
-    fn infer(&mut self, _: usize, pixels: &[f32], output: &mut [f32]) -> Result<()> {
+    pub(crate) fn infer(&mut self, _: usize, pixels: &[f32], output: &mut [f32]) -> Result<()> {
         let (state, graph) = (&mut self.state, &self.graph);
         state.bind()?;
         state.wait_beside()?;
@@ -560,20 +552,20 @@ impl NetworkBackend for CudaNetwork {
         state.read_inferred(graph, output)
     }
 
-    fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
+    pub(crate) fn kept(&self, node: NodeId, count: usize) -> Result<Vec<f32>> {
         let s = &self.state;
         let plan = if s.last_was_training { &s.training } else { &s.inference };
         let slot = plan.kept(&self.graph, node, count)?;
         s.download(&slot, slot.len)
     }
 
-    fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>> {
+    pub(crate) fn read(&self, which: Tensors, parameter: usize) -> Result<Vec<f32>> {
         self.state.bind()?;
         self.state.wait_beside()?;
         self.state.parameters.read(which, parameter)
     }
 
-    fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()> {
+    pub(crate) fn write(&mut self, which: Tensors, parameter: usize, values: &[f32]) -> Result<()> {
         self.state.bind()?;
         self.state.parameters.write(which, parameter, values)
     }

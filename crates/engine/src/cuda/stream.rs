@@ -12,7 +12,6 @@
 
 mod step_ops;
 
-use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -28,8 +27,7 @@ use super::similarity::{
 };
 use super::together::{Together, after};
 use super::{Cuda, FIRST, LAST, failed, slice};
-use crate::buffer::of_another_device;
-use crate::stream::{Stepped, StreamBackend};
+use crate::stream::Stepped;
 use crate::{Buffer, Communicator, Epoch, Error, PartTime, Profile, Result, Scalar};
 
 /// Steps whose losses can wait to be read.
@@ -38,7 +36,7 @@ const CAPACITY: usize = 4096;
 /// How often a step that could not be recorded is tried again.
 const MOST_REFUSALS: usize = 3;
 
-pub(super) struct GpuStream {
+pub(crate) struct GpuStream {
     cuda: Cuda,
     /// Where calls go: the device's own stream, or the one that records.
     stream: Arc<BoundStream>,
@@ -213,11 +211,6 @@ impl GpuStream {
             together: None,
             cuda: cuda.clone(),
         })
-    }
-
-    /// The stream of a GPU, whoever stands before it.
-    pub(super) fn of(stream: &mut dyn StreamBackend) -> Result<&mut GpuStream> {
-        stream.as_any().downcast_mut().ok_or_else(of_another_device)
     }
 
     /// The next step of the epoch.
@@ -502,17 +495,13 @@ impl GpuStream {
     }
 }
 
-impl StreamBackend for GpuStream {
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn join(&mut self, communicator: &Communicator) -> Result<()> {
+impl GpuStream {
+    pub(crate) fn join(&mut self, communicator: &Communicator) -> Result<()> {
         self.together = Some(Together::new(&self.cuda, communicator)?);
         Ok(())
     }
 
-    fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
+    pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
         let (stream, c) = (self.cuda.stream().clone(), &mut self.counters);
         let failed = |e| failed("sending an epoch's schedule", e);
         let next = [epoch.first as u64, epoch.epoch, epoch.number];
@@ -530,7 +519,7 @@ impl StreamBackend for GpuStream {
         Ok(())
     }
 
-    fn begin_step(&mut self) -> Result<()> {
+    pub(crate) fn begin_step(&mut self) -> Result<()> {
         if self.asked.len() >= CAPACITY {
             return Err(Error::Plan(format!(
                 "{CAPACITY} steps were asked for, and the losses of none were read"
@@ -551,7 +540,7 @@ impl StreamBackend for GpuStream {
         }
     }
 
-    fn end_step(&mut self, worked: Result<()>) -> Result<Stepped> {
+    pub(crate) fn end_step(&mut self, worked: Result<()>) -> Result<Stepped> {
         self.inside = false;
         match std::mem::replace(&mut self.mode, Mode::Direct) {
             Mode::Direct => {
@@ -595,7 +584,7 @@ impl StreamBackend for GpuStream {
         }
     }
 
-    fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
+    pub(crate) fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
         let stream = self.cuda.stream();
         let failed = |e| failed("reading losses", e);
         let flag = &mut self.counters.flag;
@@ -610,11 +599,11 @@ impl StreamBackend for GpuStream {
         Ok(())
     }
 
-    fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         CAPACITY - self.asked.len()
     }
 
-    fn set_step(&mut self, number: u64, rate: f32) -> Result<()> {
+    pub(crate) fn set_step(&mut self, number: u64, rate: f32) -> Result<()> {
         let (cuda, c) = (&self.cuda, &self.counters);
         let (current, scalars) = (cuda.pointer(&c.current), cuda.pointer(&c.scalars));
         let loss = cuda.pointer(&c.loss);
@@ -623,7 +612,7 @@ impl StreamBackend for GpuStream {
         launch(&self.direct.inner, kernel, blocks(1, 1)?, "setting the step", arguments)
     }
 
-    fn begin_part(&mut self) -> Result<bool> {
+    pub(crate) fn begin_part(&mut self) -> Result<bool> {
         match &mut self.profiling {
             None => {
                 self.profiling = Some(Profiling {
@@ -646,7 +635,7 @@ impl StreamBackend for GpuStream {
         Ok(true)
     }
 
-    fn end_part(&mut self, worked: Result<()>) -> Result<()> {
+    pub(crate) fn end_part(&mut self, worked: Result<()>) -> Result<()> {
         self.mode = Mode::Direct;
         self.inside = false;
         let recorded = self.end_recording(worked);
@@ -674,7 +663,7 @@ impl StreamBackend for GpuStream {
         Ok(())
     }
 
-    fn profile(&mut self) -> Result<Option<Profile>> {
+    pub(crate) fn profile(&mut self) -> Result<Option<Profile>> {
         let Some(profiling) = self.profiling.take() else {
             return Ok(None);
         };

@@ -2,6 +2,7 @@
 //! is given; a device does it.
 
 use super::Stream;
+use crate::backend::either;
 use crate::similarity::{DevicePositives, check_temperature, rows};
 use crate::{Buffer, Error, Result, RowSample};
 
@@ -155,7 +156,7 @@ impl Stream {
     pub fn softmax_loss(&mut self, of: &SoftmaxLoss, loss: Loss) -> Result<()> {
         self.check_softmax(of, &loss)?;
         let loss = self.shared(loss);
-        self.backend.softmax(of, None, loss)
+        either!(&mut self.backend, stream => stream.softmax(of, None, loss))
     }
 
     /// The same estimated from the positives of the batch and a sample of the other keys, whose
@@ -172,7 +173,7 @@ impl Stream {
             return Err(Error::Plan("a loss over a sample of no keys".into()));
         }
         let loss = self.shared(loss);
-        self.backend.softmax(of, Some(sample), loss)
+        either!(&mut self.backend, stream => stream.softmax(of, Some(sample), loss))
     }
 
     /// The softmax between views: queries and keys are those of so many views of the same pictures,
@@ -201,7 +202,7 @@ impl Stream {
             return Err(Error::Plan(why.into()));
         }
         let loss = self.shared(loss);
-        self.backend.softmax_between_views(of, views, loss)
+        either!(&mut self.backend, stream => stream.softmax_between_views(of, views, loss))
     }
 
     fn check_softmax(&self, of: &SoftmaxLoss, loss: &Loss) -> Result<()> {
@@ -276,7 +277,7 @@ impl Stream {
     fn labelled_loss(&mut self, of: Labelled, loss: Loss) -> Result<()> {
         loss.check(of.check()?, of.logits)?;
         let loss = self.shared(loss);
-        self.backend.cross_entropy(&of, loss)
+        either!(&mut self.backend, stream => stream.cross_entropy(&of, loss))
     }
 
     /// Rows of `to` become the rows `items` of a matrix.
@@ -289,7 +290,7 @@ impl Stream {
     ) -> Result<()> {
         items.check_below("rows gathered", rows("values of whole rows", from.len(), dim)?)?;
         Error::check_length("rows gathered", items.len() * dim, to.len())?;
-        self.backend.gather_rows(Rows { values: from, dim }, items, to)
+        either!(&mut self.backend, stream => stream.gather_rows(Rows { values: from, dim }, items, to))
     }
 
     /// Square pictures of `size`×`size` pixels, each whole and in quarters, all enlarged to that
@@ -312,7 +313,7 @@ impl Stream {
             )));
         }
         Error::check_length("wholes and quarters", 5 * pixels.len(), to.len())?;
-        self.backend.quarters(pixels, [size, channels], to)
+        either!(&mut self.backend, stream => stream.quarters(pixels, [size, channels], to))
     }
 
     /// What the parts of a picture add up to, and what another picture must not ([`Counting`]).
@@ -331,7 +332,7 @@ impl Stream {
         Error::check_length("distances", 2 * pictures, distances.len())?;
         loss.check(pictures, of.rows)?;
         let loss = self.shared(loss);
-        self.backend.counting(of, distances, loss)
+        either!(&mut self.backend, stream => stream.counting(of, distances, loss))
     }
 
     /// The contrastive loss between views (NT-Xent): rows of `dim` are view 0 of all pictures, then
@@ -350,7 +351,7 @@ impl Stream {
         of.check()?;
         loss.check(rows.len() / dim, rows)?;
         let loss = self.shared(loss);
-        self.backend.contrastive(of, temperature, loss)
+        either!(&mut self.backend, stream => stream.contrastive(of, temperature, loss))
     }
 
     /// −cos(p, z) of each row of predictions and targets, with a gradient for the predictions alone
@@ -364,7 +365,7 @@ impl Stream {
     ) -> Result<()> {
         check_pair(predictions, targets, dim, &loss)?;
         let loss = self.shared(loss);
-        self.backend.cosine([predictions, targets], dim, loss)
+        either!(&mut self.backend, stream => stream.cosine([predictions, targets], dim, loss))
     }
 
     /// A loss of one's own, by code that runs on the host: `work` is given the values of `of`, and
@@ -374,7 +375,7 @@ impl Stream {
     pub fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()> {
         loss.check(loss.rows.len(), of)?;
         let loss = self.shared(loss);
-        self.backend.custom_loss(of, loss, work)
+        either!(&mut self.backend, stream => stream.custom_loss(of, loss, work))
     }
 
     /// For each row of stacked views, the mean of the same picture's other views, each normalised
@@ -390,7 +391,7 @@ impl Stream {
         Error::check_length("means of other views", rows.len(), to.len())?;
         let of = Views { rows, views, dim };
         of.check()?;
-        self.backend.mean_of_others(of, normalise, to)
+        either!(&mut self.backend, stream => stream.mean_of_others(of, normalise, to))
     }
 
     /// For each query the key most similar to it, by inner product; of equal ones the first. `to`
@@ -412,7 +413,7 @@ impl Stream {
                 keys.len()
             )));
         }
-        self.backend.nearest_rows([queries, keys], dim, to)
+        either!(&mut self.backend, stream => stream.nearest_rows([queries, keys], dim, to))
     }
 
     /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), unless the
@@ -430,7 +431,7 @@ impl Stream {
             Error::check_length("queries", indices.len() * dim, queries.len())?;
         }
         indices.check_below("rows to blend", self.rows_of("keys", keys, dim)?)?;
-        self.backend.blend_rows(keys, dim, indices, queries, rate)
+        either!(&mut self.backend, stream => stream.blend_rows(keys, dim, indices, queries, rate))
     }
 
     /// For each row of `dim` the number of the codebook's entry nearest to it, by Euclidean
@@ -450,7 +451,7 @@ impl Stream {
             let limit = to.limit();
             return Err(Error::Plan(format!("{entries} entries for numbers below {limit}")));
         }
-        self.backend.quantise([rows, codebook], dim, to)
+        either!(&mut self.backend, stream => stream.quantise([rows, codebook], dim, to))
     }
 
     /// How often the greatest logit of a row of `classes` is that of its class `labels[items[b]]`,
@@ -466,7 +467,7 @@ impl Stream {
         let of = Labelled { logits, classes, labels, items, weights: None };
         of.check()?;
         Error::check_length("a tally of classes", classes + 1, tally.len())?;
-        self.backend.tally(&of, tally)
+        either!(&mut self.backend, stream => stream.tally(&of, tally))
     }
 
     /// Draws a class for each picture and writes it to `labels`; `to` takes the tiles of that
@@ -474,12 +475,12 @@ impl Stream {
     pub fn tiles(&mut self, of: &Tiles, labels: &mut Buffer<u32>, to: &mut Buffer) -> Result<()> {
         of.check(labels, to)?;
         let first = self.communicator.rank() * labels.len();
-        self.backend.tiles(of, first, labels, to)
+        either!(&mut self.backend, stream => stream.tiles(of, first, labels, to))
     }
 
     /// Fills `to` with numbers drawn uniformly from [−1, 1), others in every step.
     pub fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()> {
-        self.backend.uniform(seed, to)
+        either!(&mut self.backend, stream => stream.uniform(seed, to))
     }
 
     /// A process's share of a loss: means are over the rows of all processes, of which each has as
@@ -507,13 +508,13 @@ impl Stream {
     /// `to` = `from`.
     pub fn copy(&mut self, from: &Buffer, to: &mut Buffer) -> Result<()> {
         Error::check_length("values copied", to.len(), from.len())?;
-        self.backend.add(from, to, false)
+        either!(&mut self.backend, stream => stream.add(from, to, false))
     }
 
     /// `to` += `from`.
     pub fn add(&mut self, from: &Buffer, to: &mut Buffer) -> Result<()> {
         Error::check_length("values added", to.len(), from.len())?;
-        self.backend.add(from, to, true)
+        either!(&mut self.backend, stream => stream.add(from, to, true))
     }
 }
 
@@ -573,42 +574,4 @@ pub(crate) fn made_for_shape<S: PartialEq, T>(
             Ok(made.len() - 1)
         }
     }
-}
-
-/// What a device does of it; [`Stream`] says what each is.
-#[allow(missing_docs)]
-pub trait StepOps {
-    /// Over a sample of the keys, where there is one.
-    fn softmax(&mut self, of: &SoftmaxLoss, sample: Option<RowSample>, loss: Loss) -> Result<()>;
-    fn softmax_between_views(&mut self, of: &SoftmaxLoss, views: usize, loss: Loss) -> Result<()>;
-    fn cross_entropy(&mut self, of: &Labelled, loss: Loss) -> Result<()>;
-    fn gather_rows(&mut self, from: Rows, items: &Buffer<u32>, to: &mut Buffer) -> Result<()>;
-    /// The shape is a side's pixels, and channels.
-    fn quarters(&mut self, pixels: &Buffer, shape: [usize; 2], to: &mut Buffer) -> Result<()>;
-    fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()>;
-    fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()>;
-    fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()>;
-    fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()>;
-    fn mean_of_others(&mut self, of: Views, normalise: bool, to: &mut Buffer) -> Result<()>;
-    fn nearest_rows(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer) -> Result<()>;
-    fn blend_rows(
-        &mut self,
-        keys: &mut Buffer,
-        dim: usize,
-        indices: &Buffer<u32>,
-        queries: &Buffer,
-        rate: f32,
-    ) -> Result<()>;
-    fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()>;
-    fn quantise(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer<u32>) -> Result<()>;
-    /// `first` is the place of the first picture in the batch of all processes.
-    fn tiles(
-        &mut self,
-        of: &Tiles,
-        first: usize,
-        labels: &mut Buffer<u32>,
-        to: &mut Buffer,
-    ) -> Result<()>;
-    fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()>;
-    fn tally(&mut self, of: &Labelled, tally: &mut Buffer<u32>) -> Result<()>;
 }

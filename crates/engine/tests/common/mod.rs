@@ -74,7 +74,7 @@ pub fn cpus() -> Vec<Device> {
 
 /// The CPU at a level that the machine has.
 pub fn cpu(threads: usize, level: SimdLevel) -> Device {
-    Device::new(Cpu::with_level(threads, level).expect("an available level"))
+    Device::from(Cpu::with_level(threads, level).expect("an available level"))
 }
 
 /// The first GPU in f32 and in bf16.

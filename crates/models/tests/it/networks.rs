@@ -58,7 +58,7 @@ fn agrees(device: &Device, architecture: &'static Backbone, form: Form) {
 
 fn on_every_level(architecture: &'static Backbone) {
     for level in SimdLevel::available() {
-        let cpu = Device::new(Cpu::with_level(2, level).unwrap());
+        let cpu = Device::from(Cpu::with_level(2, level).unwrap());
         for form in [Form::Small, Form::Medium, Form::Large] {
             agrees(&cpu, architecture, form);
         }

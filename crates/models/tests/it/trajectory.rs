@@ -88,7 +88,7 @@ fn assert_follows(who: &str, losses: &[f32], expected: &[f32], tolerance: f32) {
 #[test]
 fn cpu_follows_pytorch() {
     for level in SimdLevel::available() {
-        let device = Device::new(Cpu::with_level(2, level).unwrap());
+        let device = Device::from(Cpu::with_level(2, level).unwrap());
         let expected = FILE.floats("losses");
         let losses = losses_of(&device, expected.len());
         assert_follows(&device.describe(), &losses, &expected, TOLERANCE);

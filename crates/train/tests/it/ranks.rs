@@ -179,7 +179,7 @@ fn fifty_losses_part_as_those_of_one_process_do() {
     // At a high one all that parts is soon as far apart as can be.
     config.training.learning_rate = 0.003;
     let data = data(&config);
-    let at = |level: SimdLevel| Device::new(Cpu::with_level(1, level).unwrap());
+    let at = |level: SimdLevel| Device::from(Cpu::with_level(1, level).unwrap());
     let levels = SimdLevel::available().into_iter().map(at);
     let whole = first_losses(&Device::cpu(1), &config, &data, STEPS);
     let by_itself =

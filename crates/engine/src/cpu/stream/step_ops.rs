@@ -5,7 +5,7 @@ use super::super::similarity::SoftmaxCall;
 use super::super::{losses, similarity, tiles, uniform};
 use super::{CpuStream, indices, indices_mut, values, values_mut};
 use crate::stream::{
-    Counting, HostLoss, Labelled, Loss, Rows, SoftmaxLoss, StepOps, Tiles, Views, made_for_shape,
+    Counting, HostLoss, Labelled, Loss, Rows, SoftmaxLoss, Tiles, Views, made_for_shape,
 };
 use crate::{Buffer, Result, RowSample, Shard};
 
@@ -77,8 +77,13 @@ fn softmax_call<'a>(of: &SoftmaxLoss<'a>, loss: &Loss) -> Result<SoftmaxCall<'a>
     })
 }
 
-impl StepOps for CpuStream {
-    fn softmax(&mut self, of: &SoftmaxLoss, sample: Option<RowSample>, loss: Loss) -> Result<()> {
+impl CpuStream {
+    pub(crate) fn softmax(
+        &mut self,
+        of: &SoftmaxLoss,
+        sample: Option<RowSample>,
+        loss: Loss,
+    ) -> Result<()> {
         let whole = Shard { first: 0, rows: of.positives.keys() };
         if let Some(shard) = of.keys.shard().or(sample.map(|_| whole)) {
             return self.softmax_shards(of, shard, sample, loss);
@@ -90,7 +95,12 @@ impl StepOps for CpuStream {
         self.lose(values(loss.rows)?, loss.weight)
     }
 
-    fn softmax_between_views(&mut self, of: &SoftmaxLoss, views: usize, loss: Loss) -> Result<()> {
+    pub(crate) fn softmax_between_views(
+        &mut self,
+        of: &SoftmaxLoss,
+        views: usize,
+        loss: Loss,
+    ) -> Result<()> {
         let all = softmax_call(of, &loss)?;
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         let (arch, scratch) = (self.cpu.arch(), &mut self.scratch);
@@ -104,7 +114,7 @@ impl StepOps for CpuStream {
         self.lose(values(loss.rows)?, loss.weight)
     }
 
-    fn cross_entropy(&mut self, of: &Labelled, loss: Loss) -> Result<()> {
+    pub(crate) fn cross_entropy(&mut self, of: &Labelled, loss: Loss) -> Result<()> {
         let (arch, weight, weights) = (self.cpu.arch(), loss.weight, of.weights);
         let (of, weights) = (labelled(of)?, weights.map(values).transpose()?);
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
@@ -112,7 +122,12 @@ impl StepOps for CpuStream {
         self.lose(values(loss.rows)?, weight)
     }
 
-    fn gather_rows(&mut self, from: Rows, items: &Buffer<u32>, to: &mut Buffer) -> Result<()> {
+    pub(crate) fn gather_rows(
+        &mut self,
+        from: Rows,
+        items: &Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()> {
         let (from, dim, items) = (values(from.values)?, from.dim, indices(items)?);
         let rows = values_mut(to)?.chunks_exact_mut(dim);
         for (row, item) in rows.zip(items) {
@@ -121,13 +136,23 @@ impl StepOps for CpuStream {
         Ok(())
     }
 
-    fn quarters(&mut self, pixels: &Buffer, shape: [usize; 2], to: &mut Buffer) -> Result<()> {
+    pub(crate) fn quarters(
+        &mut self,
+        pixels: &Buffer,
+        shape: [usize; 2],
+        to: &mut Buffer,
+    ) -> Result<()> {
         let (pixels, to, [size, channels]) = (values(pixels)?, values_mut(to)?, shape);
         self.cpu.install(|| quarters(pixels, size, channels, to));
         Ok(())
     }
 
-    fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
+    pub(crate) fn counting(
+        &mut self,
+        of: &Counting,
+        distances: &mut Buffer,
+        loss: Loss,
+    ) -> Result<()> {
         let shape = losses::Parts { rows: values(of.rows)?, views: of.views, dim: of.dim };
         let (distances, rows) = (values_mut(distances)?, values_mut(loss.rows)?);
         let gradient = values_mut(loss.gradient)?;
@@ -137,7 +162,7 @@ impl StepOps for CpuStream {
         self.lose(values(loss.rows)?, loss.weight)
     }
 
-    fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()> {
+    pub(crate) fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()> {
         let Views { rows, views, dim } = of;
         let (own, arch, c) = (values(rows)?, self.cpu.arch(), &self.communicator);
         let pictures = rows.len() / (views * dim);
@@ -168,34 +193,44 @@ impl StepOps for CpuStream {
         self.lose(values(loss.rows)?, weight)
     }
 
-    fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
+    pub(crate) fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
         let (arch, weight, of) = (self.cpu.arch(), loss.weight, [values(of[0])?, values(of[1])?]);
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         self.cpu.install(|| losses::cosine(arch, of, dim, weight, rows, gradient));
         self.lose(values(loss.rows)?, weight)
     }
 
-    fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()> {
+    pub(crate) fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()> {
         let (rows, gradient) = (values_mut(loss.rows)?, values_mut(loss.gradient)?);
         work(values(of)?, rows, gradient)?;
         gradient.iter_mut().for_each(|g| *g *= loss.weight);
         self.lose(values(loss.rows)?, loss.weight)
     }
 
-    fn mean_of_others(&mut self, of: Views, normalise: bool, to: &mut Buffer) -> Result<()> {
+    pub(crate) fn mean_of_others(
+        &mut self,
+        of: Views,
+        normalise: bool,
+        to: &mut Buffer,
+    ) -> Result<()> {
         let (arch, rows, to) = (self.cpu.arch(), values(of.rows)?, values_mut(to)?);
         self.cpu.install(|| losses::mean_of_others(arch, rows, of.dim, of.views, normalise, to));
         Ok(())
     }
 
-    fn nearest_rows(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer) -> Result<()> {
+    pub(crate) fn nearest_rows(
+        &mut self,
+        of: [&Buffer; 2],
+        dim: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
         let (arch, queries, keys) = (self.cpu.arch(), values(of[0])?, values(of[1])?);
         let to = values_mut(to)?;
         self.cpu.install(|| similarity::nearest_rows(arch, queries, keys, dim, to));
         Ok(())
     }
 
-    fn blend_rows(
+    pub(crate) fn blend_rows(
         &mut self,
         keys: &mut Buffer,
         dim: usize,
@@ -221,7 +256,7 @@ impl StepOps for CpuStream {
         Ok(())
     }
 
-    fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()> {
+    pub(crate) fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()> {
         let (from, to) = (values(from)?, values_mut(to)?);
         match accumulate {
             true => to.iter_mut().zip(from).for_each(|(t, f)| *t += f),
@@ -230,7 +265,7 @@ impl StepOps for CpuStream {
         Ok(())
     }
 
-    fn tiles(
+    pub(crate) fn tiles(
         &mut self,
         of: &Tiles,
         first: usize,
@@ -244,18 +279,23 @@ impl StepOps for CpuStream {
         Ok(())
     }
 
-    fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()> {
+    pub(crate) fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()> {
         uniform::uniform(seed, self.number, values_mut(to)?);
         Ok(())
     }
 
-    fn quantise(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer<u32>) -> Result<()> {
+    pub(crate) fn quantise(
+        &mut self,
+        of: [&Buffer; 2],
+        dim: usize,
+        to: &mut Buffer<u32>,
+    ) -> Result<()> {
         let (rows, codebook, to) = (values(of[0])?, values(of[1])?, indices_mut(to)?);
         self.cpu.install(|| losses::quantise(rows, codebook, dim, to));
         Ok(())
     }
 
-    fn tally(&mut self, of: &Labelled, tally: &mut Buffer<u32>) -> Result<()> {
+    pub(crate) fn tally(&mut self, of: &Labelled, tally: &mut Buffer<u32>) -> Result<()> {
         losses::tally(&labelled(of)?, indices_mut(tally)?);
         Ok(())
     }

@@ -11,9 +11,8 @@ use super::super::similarity::{
 use super::super::slice;
 use super::super::tiles::enqueue_tiles;
 use super::GpuStream;
-use crate::device::Backend;
 use crate::stream::{
-    Counting, HostLoss, Labelled, Loss, Rows, SoftmaxLoss, StepOps, Tiles, Views, made_for_shape,
+    Counting, HostLoss, Labelled, Loss, Rows, SoftmaxLoss, Tiles, Views, made_for_shape,
 };
 use crate::{Buffer, Error, Result, RowSample};
 
@@ -140,8 +139,13 @@ impl GpuStream {
     }
 }
 
-impl StepOps for GpuStream {
-    fn softmax(&mut self, of: &SoftmaxLoss, sample: Option<RowSample>, loss: Loss) -> Result<()> {
+impl GpuStream {
+    pub(crate) fn softmax(
+        &mut self,
+        of: &SoftmaxLoss,
+        sample: Option<RowSample>,
+        loss: Loss,
+    ) -> Result<()> {
         let call = self.softmax_call(of, &loss)?;
         match of.keys.shard().is_some() || sample.is_some() {
             false => self.softmax_whole(&call)?,
@@ -150,7 +154,12 @@ impl StepOps for GpuStream {
         self.lose(loss.rows, loss.weight)
     }
 
-    fn softmax_between_views(&mut self, of: &SoftmaxLoss, views: usize, loss: Loss) -> Result<()> {
+    pub(crate) fn softmax_between_views(
+        &mut self,
+        of: &SoftmaxLoss,
+        views: usize,
+        loss: Loss,
+    ) -> Result<()> {
         let all = self.softmax_call(of, &loss)?;
         let [queries, keys] = all.places;
         let [rows, gradient] = all.outputs;
@@ -174,7 +183,7 @@ impl StepOps for GpuStream {
         self.lose(loss.rows, loss.weight)
     }
 
-    fn cross_entropy(&mut self, of: &Labelled, loss: Loss) -> Result<()> {
+    pub(crate) fn cross_entropy(&mut self, of: &Labelled, loss: Loss) -> Result<()> {
         let (cuda, batch, weight) = (&self.cuda, of.items.len(), loss.weight);
         let weights = of.weights.map(|w| slice(cuda, w)).transpose()?;
         let from = slice(cuda, of.logits)?;
@@ -190,7 +199,12 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn gather_rows(&mut self, from: Rows, items: &Buffer<u32>, to: &mut Buffer) -> Result<()> {
+    pub(crate) fn gather_rows(
+        &mut self,
+        from: Rows,
+        items: &Buffer<u32>,
+        to: &mut Buffer,
+    ) -> Result<()> {
         let (cuda, rows, dim) = (&self.cuda, items.len(), from.dim);
         let places = [slice(cuda, from.values)?, slice(cuda, items)?, slice(cuda, to)?];
         let cost = Cost { flops: 0.0, bytes: (8 * rows * dim) as f64 };
@@ -200,7 +214,12 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn quarters(&mut self, pixels: &Buffer, shape: [usize; 2], to: &mut Buffer) -> Result<()> {
+    pub(crate) fn quarters(
+        &mut self,
+        pixels: &Buffer,
+        shape: [usize; 2],
+        to: &mut Buffer,
+    ) -> Result<()> {
         let ([size, channels], values) = (shape, to.len());
         let pictures = pixels.len() / (size * size * channels);
         let [from, to] = [slice(&self.cuda, pixels)?, slice(&self.cuda, to)?];
@@ -212,7 +231,12 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn counting(&mut self, of: &Counting, distances: &mut Buffer, loss: Loss) -> Result<()> {
+    pub(crate) fn counting(
+        &mut self,
+        of: &Counting,
+        distances: &mut Buffer,
+        loss: Loss,
+    ) -> Result<()> {
         let shape = [of.views, of.rows.len() / (of.views * of.dim), of.dim];
         let places = [slice(&self.cuda, of.rows)?, slice(&self.cuda, distances)?];
         let (margin, scale) = (of.margin, 2.0 * loss.weight / shape[1] as f32);
@@ -227,7 +251,7 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()> {
+    pub(crate) fn contrastive(&mut self, of: Views, temperature: f32, loss: Loss) -> Result<()> {
         let Views { rows, views, dim } = of;
         let n = similarity::rows("rows", rows.len(), dim)?;
         let nccl = self.together.as_ref().map(|t| t.nccl.clone());
@@ -250,7 +274,7 @@ impl StepOps for GpuStream {
         self.lose(loss.rows, weight)
     }
 
-    fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
+    pub(crate) fn cosine(&mut self, of: [&Buffer; 2], dim: usize, loss: Loss) -> Result<()> {
         let rows = similarity::rows("rows", of[0].len(), dim)?;
         let (shape, scale) = ([rows, dim], loss.weight / rows as f32);
         let from = [slice(&self.cuda, of[0])?, slice(&self.cuda, of[1])?];
@@ -260,7 +284,7 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()> {
+    pub(crate) fn custom_loss(&mut self, of: &Buffer, loss: Loss, work: HostLoss) -> Result<()> {
         let (cuda, weight) = (self.cuda.clone(), loss.weight);
         let (rows, gradient) = (&mut *loss.rows, &mut *loss.gradient);
         self.host_call(&mut || {
@@ -273,7 +297,12 @@ impl StepOps for GpuStream {
         self.lose(rows, weight)
     }
 
-    fn mean_of_others(&mut self, of: Views, normalise: bool, to: &mut Buffer) -> Result<()> {
+    pub(crate) fn mean_of_others(
+        &mut self,
+        of: Views,
+        normalise: bool,
+        to: &mut Buffer,
+    ) -> Result<()> {
         let Views { rows, views, dim } = of;
         let n = similarity::rows("rows", rows.len(), dim)?;
         let batch = n / views;
@@ -286,7 +315,12 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn nearest_rows(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer) -> Result<()> {
+    pub(crate) fn nearest_rows(
+        &mut self,
+        of: [&Buffer; 2],
+        dim: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
         let [queries, keys] = of;
         let count = similarity::rows("queries", queries.len(), dim)?;
         let n = similarity::rows("keys", keys.len(), dim)?;
@@ -303,7 +337,7 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn blend_rows(
+    pub(crate) fn blend_rows(
         &mut self,
         keys: &mut Buffer,
         dim: usize,
@@ -346,7 +380,7 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()> {
+    pub(crate) fn add(&mut self, from: &Buffer, to: &mut Buffer, accumulate: bool) -> Result<()> {
         let (len, add) = (to.len() as u64, i32::from(accumulate));
         let [from, to] = [slice(&self.cuda, from)?, slice(&self.cuda, to)?];
         let cost = Cost { flops: 0.0, bytes: 8.0 * len as f64 };
@@ -356,7 +390,7 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn tiles(
+    pub(crate) fn tiles(
         &mut self,
         of: &Tiles,
         first: usize,
@@ -380,7 +414,7 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()> {
+    pub(crate) fn uniform(&mut self, seed: u64, to: &mut Buffer) -> Result<()> {
         let (len, words) = (to.len() as u64, [seed as u32, (seed >> 32) as u32]);
         let [step, to] = [self.dropout_step(), slice(&self.cuda, to)?];
         let signature = ("uniform", to, len, seed);
@@ -390,7 +424,12 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn quantise(&mut self, of: [&Buffer; 2], dim: usize, to: &mut Buffer<u32>) -> Result<()> {
+    pub(crate) fn quantise(
+        &mut self,
+        of: [&Buffer; 2],
+        dim: usize,
+        to: &mut Buffer<u32>,
+    ) -> Result<()> {
         let (cuda, shape) = (&self.cuda, [to.len(), of[1].len() / dim, dim]);
         let places = [slice(cuda, of[0])?, slice(cuda, of[1])?, slice(cuda, to)?];
         self.part(Part::Loss, Cost::default(), ("quantise", places, shape), |s| {
@@ -399,7 +438,7 @@ impl StepOps for GpuStream {
         })
     }
 
-    fn tally(&mut self, of: &Labelled, tally: &mut Buffer<u32>) -> Result<()> {
+    pub(crate) fn tally(&mut self, of: &Labelled, tally: &mut Buffer<u32>) -> Result<()> {
         let cuda = &self.cuda;
         let (from, to) = (slice(cuda, of.logits)?, slice(cuda, tally)?);
         let words = [slice(cuda, of.labels)?, slice(cuda, of.items)?];
