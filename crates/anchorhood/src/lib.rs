@@ -109,6 +109,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod classify;
 mod device;
 mod error;
 mod evaluate;
@@ -117,6 +118,7 @@ mod find;
 mod folder_report;
 mod images;
 mod length;
+mod outliers;
 mod pretrained;
 mod refit;
 mod run;
@@ -126,13 +128,15 @@ mod run_report;
 mod tensorboard;
 mod trainer;
 
+pub use classify::{Classifier, LabelledIndex};
 pub use device::{gpus_of, largest_images, machine_of, open_device, open_device_again};
 pub use error::{Error, ErrorKind};
-pub use evaluate::vote;
+pub use evaluate::{Evaluation, evaluate, paper_settings, vote};
 pub use explain::Explained;
 pub use find::{checkpoint_of, embedding_file, find_run, latest_run, load_model, model_file};
 pub use folder_report::folder_events;
 pub use images::Images;
+pub use outliers::{Oddity, Outlier, outliers};
 pub use refit::{features_of_files, refit};
 pub use run::Run;
 pub use run_images::open_images_of;

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anchorhood::Error;
 use anchorhood::curate::{
-    self, Chosen, Cluster, DuplicateGroup, DuplicateOptions, GraphOptions, Hit, KeepRule,
-    graph_clusters, kmeans_clusters,
+    self, Chosen, Cluster, DuplicateGroup, DuplicateOptions, GraphOptions, Guess, Hit, KeepRule,
+    WrongLabel, graph_clusters, kmeans_clusters,
 };
 use anchorhood::data::{LabelChoice, Picture};
 use anchorhood::search::{
-    CopySearch, Decisions, FolderEvent, FolderJob, FolderOutcome, PictureIndex, SearchError, Sheet,
-    Shown, Tile, cached_index, decide_not_duplicates,
+    CopySearch, Decisions, FolderEvent, FolderJob, FolderOutcome, GivenLabels, PictureIndex,
+    SearchError, Sheet, Shown, Tile, cached_index, decide_not_duplicates,
 };
 use anchorhood::storage::Disk;
+use anchorhood::{Classifier, Error, LabelledIndex, Oddity, outliers};
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -22,6 +22,7 @@ use crate::errors::InputError;
 use crate::lent::copied;
 use crate::model::{Loaded, Model, rows};
 use crate::serve::Server;
+use crate::warn::Warnings;
 use crate::work::{KEEPS, compute, work};
 
 /// Held while an index is made: a job that nobody waits for any more has closed its journal before
@@ -357,6 +358,68 @@ impl Index {
         })
     }
 
+    /// The oddest pictures: number and score; and what there is to know.
+    fn outliers(&self, py: Python<'_>, by: &str, k: usize) -> PyResult<Vec<(usize, f32)>> {
+        let by = Oddity::named(by, k).ok_or_else(|| {
+            InputError::new_err(format!(
+                "by: there is no `{by}`; there are unlike, blurry, dark, bright and flat"
+            ))
+        })?;
+        let (index, loaded) = (self.index.clone(), self.needs_model()?);
+        let (found, warnings) = compute(py, move |_| {
+            let mut warnings = Warnings::default();
+            let found = outliers(&index, &loaded.device, by, &mut |event| warnings.hear(event))?;
+            Ok((found.iter().map(|o| (o.picture, o.score)).collect(), warnings))
+        })?;
+        warnings.say(py)?;
+        Ok(found)
+    }
+
+    /// A class for each picture: its name, how sure it is, and the one that came second; and the
+    /// share of the given labels that the others would guess right.
+    fn classify(
+        &self,
+        py: Python<'_>,
+        labels: Option<AskedLabels>,
+        by: &str,
+        k: usize,
+    ) -> PyResult<(Vec<GuessedLabel>, f64)> {
+        let by = Classifier::named(by).ok_or_else(|| {
+            InputError::new_err(format!("by: there is no `{by}`; there are auto, knn and logistic"))
+        })?;
+        let (index, loaded) = (self.index.clone(), self.needs_model()?);
+        compute(py, move |_| {
+            let labelled = AskedLabels::of(labels.as_ref(), &index)?;
+            let guesses = loaded.device.within(|| labelled.classify(&loaded.device, by, k))?;
+            let class = |number| labelled.class(number).to_string();
+            let guessed = |g: &Guess| {
+                (class(g.class), g.confidence, g.second.map(|(c, of_it)| (class(c), of_it)))
+            };
+            Ok((guesses.iter().map(guessed).collect(), labelled.leave_one_out(&guesses)))
+        })
+    }
+
+    /// Labels that are likely wrong: the picture, its label, the likely one, their shares of the
+    /// votes, and whether that is sure.
+    fn wrong_labels(
+        &self,
+        py: Python<'_>,
+        labels: Option<AskedLabels>,
+        k: usize,
+    ) -> PyResult<Vec<DoubtedLabel>> {
+        let (index, loaded) = (self.index.clone(), self.needs_model()?);
+        compute(py, move |_| {
+            let labelled = AskedLabels::of(labels.as_ref(), &index)?;
+            let found = loaded.device.within(|| labelled.wrong_labels(&loaded.device, k))?;
+            let class = |number| labelled.class(number).to_string();
+            let told = |w: &WrongLabel| {
+                let (own, likely) = (class(w.given), class(w.likely));
+                (w.picture, own, likely, w.given_share, w.likely_share, w.confident)
+            };
+            Ok(found.iter().map(told).collect())
+        })
+    }
+
     /// Pictures that stand for all, beside those chosen already.
     fn select(
         &self,
@@ -429,6 +492,34 @@ impl Index {
             ))
         };
         self.loaded.clone().ok_or_else(needed)
+    }
+}
+
+/// A class, how sure it is, and the one that came second.
+type GuessedLabel = (String, f32, Option<(String, f32)>);
+
+/// A picture, its label, the likely one, their shares of the votes, and whether that is sure.
+type DoubtedLabel = (usize, String, String, f32, f32, bool);
+
+/// Labels of some pictures.
+#[derive(FromPyObject)]
+pub enum AskedLabels {
+    /// One for each picture, or none.
+    Each(Vec<Option<String>>),
+    /// A CSV file of paths and labels.
+    File(PathBuf),
+}
+
+impl AskedLabels {
+    /// With these labels, or the sub-folders'.
+    fn of<'a>(labels: Option<&Self>, index: &'a PictureIndex) -> Result<LabelledIndex<'a>, Error> {
+        match labels {
+            Some(AskedLabels::Each(labels)) => LabelledIndex::of(index, labels),
+            Some(AskedLabels::File(file)) => {
+                LabelledIndex::new(index, Some(&GivenLabels::read(file)?))
+            }
+            None => LabelledIndex::new(index, None),
+        }
     }
 }
 

@@ -9,13 +9,14 @@ use anchorhood::engine::Device;
 use anchorhood::export::Exported;
 use anchorhood::search::{self, Embedder, SearchError, embed_paths};
 use anchorhood::train::{MachineConfig, Preset};
-use anchorhood::{Error, load_model, open_device};
+use anchorhood::{Error, Images, evaluate, load_model, open_device};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::exception;
 use crate::lent::{Lent, copied};
+use crate::train::{Own, dataset};
 use crate::warn::Warnings;
 use crate::work::{Worker, compute, work};
 
@@ -252,6 +253,27 @@ impl Model {
     fn save_onnx(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let loaded = self.loaded.clone();
         compute(py, move |_| Ok(Exported::of(&loaded.model)?.save_onnx(&path)?))
+    }
+
+    /// kNN accuracy of its vectors and of raw pixels on labelled pictures: of a place, or given.
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        place: Option<String>,
+        own: Option<Own<'_>>,
+        k: Option<usize>,
+    ) -> PyResult<(f64, f64)> {
+        let own = own.map(dataset).transpose()?;
+        let loaded = self.loaded.clone();
+        compute(py, move |_| {
+            let images = match own {
+                Some(own) => Images::in_memory(own),
+                None => Images::open(place.unwrap_or_default())?,
+            };
+            let found =
+                loaded.device.within(|| evaluate(&loaded.model, &images, &loaded.device, k))?;
+            Ok((found.model.top1, found.raw_pixels.top1))
+        })
     }
 
     /// The bytes of a safetensors file with torchvision's names.

@@ -15,9 +15,9 @@ use crate::errors::exception;
 use crate::work::{compute, work};
 
 /// Pictures to train on, and a class for each where there are some.
-type OwnSplit<'py> = (Bound<'py, PyArray4<u8>>, Option<Vec<String>>);
+pub type OwnSplit<'py> = (Bound<'py, PyArray4<u8>>, Option<Vec<String>>);
 /// A name, pictures to train on, and to test on.
-type Own<'py> = (String, OwnSplit<'py>, Option<OwnSplit<'py>>);
+pub type Own<'py> = (String, OwnSplit<'py>, Option<OwnSplit<'py>>);
 
 /// What is asked for of a run.
 #[derive(FromPyObject)]
@@ -112,7 +112,8 @@ fn shown(setting: &Setting) -> &'static str {
     setting.flag.map_or(setting.name, |flag| flag.long)
 }
 
-fn dataset((name, train, test): Own) -> PyResult<Dataset> {
+/// Pictures that Python gives as a data set.
+pub fn dataset((name, train, test): Own) -> PyResult<Dataset> {
     let (train, test) = (split(train)?, test.map(split).transpose()?);
     let data = Dataset::new(name, train);
     let data = match test {

@@ -241,3 +241,52 @@ def test_indices_that_cannot_be(index, run, folder, tmp_path):
         anchorhood.Index.build([], tmp_path / "x.index")
     with pytest.raises(anchorhood.InputError, match="k=0"):
         index.search(0, k=0)
+
+
+def test_outliers_are_named(index, tmp_path):
+    odd = index.outliers(5)
+    assert len(odd) == 5 and odd[0].path == index._native.picture(odd[0].number)
+    assert [one.score for one in odd] == sorted((one.score for one in odd), reverse=True)
+    dark = index.outliers(3, by="dark")
+    brightness = [one.score for one in index.outliers(60, by="bright")]
+    assert dark[0].score == min(brightness) and "<img" in dark._repr_html_()
+    with pytest.raises(anchorhood.InputError, match="blurry"):
+        index.outliers(by="ugly")
+
+
+def test_a_few_labels_are_carried_to_all(index, tmp_path):
+    given = {index.names[i]: index.labels[i] for i in range(0, 60, 5)}
+    guesses = index.classify(given)
+    assert len(guesses) == 60 and guesses[0].confidence == 1
+    assert np.mean([a == b for a, b in zip(guesses.labels, index.labels)]) > 0.8
+    assert index.classify({i: index.labels[i] for i in range(0, 60, 5)}) == guesses, "by number"
+    each = [index.labels[i] if i % 5 == 0 else None for i in range(60)]
+    assert index.classify(each) == guesses, "one for each"
+    file = tmp_path / "labels.csv"
+    file.write_text("path,label\n" + "".join(f"{name},{label}\n" for name, label in given.items()))
+    assert [g.label for g in index.classify(file)] == guesses.labels
+    assert 0.5 < guesses.right <= 1
+    for wrong in (["a"], {"nowhere.png": "a"}, [None] * 60):
+        with pytest.raises(anchorhood.InputError):
+            index.classify(wrong)
+    with pytest.raises(anchorhood.InputError, match="logistic"):
+        index.classify(given, by="magic")
+
+
+def test_wrong_labels_are_found(index):
+    labels = list(index.labels)
+    labels[3], labels[45] = "rings", "bars"
+    found = index.wrong_labels(labels)
+    assert {found[0].number, found[1].number} == {3, 45}
+    assert found[0].given != found[0].likely == index.labels[found[0].number]
+    assert len(index.wrong_labels()) <= len(found), "the sub-folders'"
+
+
+def test_a_model_is_judged(model, pictures, folder):
+    array, labels = pictures
+    vectors, pixels = anchorhood.evaluate(model, folder, k=5)
+    assert 0 <= pixels <= vectors <= 1
+    again = anchorhood.evaluate("base", array[::2], labels=labels[::2], test=(array[1::2], labels[1::2]), k=5)
+    assert again[0] > 0.6
+    with pytest.raises(anchorhood.InputError):
+        anchorhood.evaluate(model, folder, k=0)

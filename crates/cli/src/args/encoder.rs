@@ -3,13 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::model_file;
 use anchorhood::models::{Backbone, Weights};
 use anchorhood::storage::OpenContainer;
 use anchorhood::train::{
-    Checkpoint, Encoder, EncoderSource, FeatureSource, MachineConfig, Normalisation, Preset,
-    RunConfig,
+    Checkpoint, Encoder, EncoderSource, FeatureSource, MachineConfig, Normalisation, RunConfig,
 };
+use anchorhood::{model_file, paper_settings};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -91,16 +90,6 @@ pub fn overlay(args: &EvaluateArgs, config: &mut RunConfig) -> Result<(), Failur
     config.evaluation.temperature = args.tau.unwrap_or(config.evaluation.temperature);
     config.evaluation.features = args.features.unwrap_or(config.evaluation.features);
     Ok(config.check()?)
-}
-
-/// The paper's settings on a data set; of shapes there are as many as `train` would have drawn.
-pub fn paper_settings(set: &str) -> RunConfig {
-    let mut config = Preset::Paper.config(set);
-    let quick = Preset::Quick.config(set);
-    config.data.shapes_train = quick.data.shapes_train;
-    config.data.shapes_test = quick.data.shapes_test;
-    config.evaluation.features = FeatureSource::Recomputed;
-    config
 }
 
 type Resolved = (EncoderSource, PathBuf, RunConfig);

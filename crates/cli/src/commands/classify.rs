@@ -2,19 +2,18 @@
 
 use std::path::PathBuf;
 
-use anchorhood::curate::{
-    Guess, WrongLabel, classify, classify_logistic, label_next, leave_one_out, wrong_labels,
-};
+use anchorhood::curate::{Guess, WrongLabel};
 use anchorhood::engine::Device;
-use anchorhood::search::{GivenLabels, PictureIndex, Shown, numbered_classes};
+use anchorhood::search::{GivenLabels, PictureIndex, Shown};
 use anchorhood::storage::AtomicFile;
+use anchorhood::{Classifier, LabelledIndex};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
 use crate::args::model::{check_outputs, io};
 use crate::commands::folder_job::JobArgs;
 use crate::commands::listing::{Listed, csv_of, draw, print};
-use crate::commands::living_index::{IndexedArgs, folders_of};
+use crate::commands::living_index::IndexedArgs;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
@@ -76,16 +75,12 @@ pub enum By {
     Logistic,
 }
 
-/// Labels up to which a logistic regression takes seconds.
-const FEW: usize = 10_000;
-
-impl By {
-    /// The one that is meant with so many labels.
-    fn with(self, labels: usize) -> By {
-        match (self, labels) {
-            (By::Auto, 0..=FEW) => By::Logistic,
-            (By::Auto, _) => By::Knn,
-            (by, _) => by,
+impl From<By> for Classifier {
+    fn from(by: By) -> Self {
+        match by {
+            By::Auto => Classifier::Auto,
+            By::Knn => Classifier::Knn,
+            By::Logistic => Classifier::Logistic,
         }
     }
 }
@@ -93,15 +88,17 @@ impl By {
 pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
     let files = [&args.output, &args.next_to, &args.next_sheet, &args.check_sheet];
     check_outputs(files.into_iter().flatten(), args.overwrite)?;
-    let labelled = Labelled::open(args)?;
+    let labels = args.labels.as_deref().map(GivenLabels::read).transpose()?;
+    let index = open(args)?;
+    let labelled = &LabelledIndex::new(&index, labels.as_ref())?;
     let device = args.pictures.device()?;
     if args.check {
-        return check(args, &device, &labelled);
+        return check(args, &device, labelled);
     }
-    let guesses = guess(args, &device, &labelled)?;
-    write_result(args, &labelled, &guesses)?;
-    sum_up(args, &labelled, &guesses);
-    tell_next(args, &labelled, &guesses)
+    let guesses = labelled.classify(&device, args.by.into(), args.k as usize)?;
+    write_result(args, labelled, &guesses)?;
+    sum_up(args, labelled, &guesses);
+    tell_next(args, labelled, &guesses)
 }
 
 /// The index that was named, or that of the folders.
@@ -117,56 +114,8 @@ fn open(args: &ClassifyArgs) -> Result<PictureIndex, Failure> {
     Ok(index)
 }
 
-/// Pictures of which some have a class.
-struct Labelled {
-    index: PictureIndex,
-    /// Names of the classes, by number.
-    classes: Vec<String>,
-    given: Vec<Option<u32>>,
-}
-
-impl Labelled {
-    fn open(args: &ClassifyArgs) -> Result<Labelled, Failure> {
-        let labels = args.labels.as_deref().map(GivenLabels::read).transpose()?;
-        let index = open(args)?;
-        let parts = index.parts();
-        let named = match labels {
-            Some(labels) => labels.of(&parts.names, &index.folders())?,
-            None => parts.classes.clone(),
-        };
-        if named.iter().all(Option::is_none) {
-            return Err(usage!(
-                "{}: its sub-folders are no classes; give the labels with --labels",
-                folders_of(&index)
-            ));
-        }
-        let (classes, given) = numbered_classes(&named);
-        let classes = classes.into_iter().cloned().collect();
-        Ok(Labelled { index, classes, given })
-    }
-
-    /// The vectors of all pictures, and the length of one.
-    fn rows(&self) -> Result<(&[f32], usize), Failure> {
-        Ok((self.index.vectors()?, self.index.parts().dim))
-    }
-
-    fn class(&self, number: u32) -> &str {
-        &self.classes[number as usize]
-    }
-}
-
-fn guess(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<Vec<Guess>, Failure> {
-    let ((vectors, dim), given) = (labelled.rows()?, &labelled.given);
-    let votes = classify(device, vectors, dim, given, args.k as usize, &|_| {})?;
-    Ok(match args.by.with(given.iter().flatten().count()) {
-        By::Auto | By::Knn => votes,
-        By::Logistic => classify_logistic(vectors, dim, given, &votes),
-    })
-}
-
-fn check(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<(), Failure> {
-    let ((vectors, dim), given) = (labelled.rows()?, &labelled.given);
-    let found = wrong_labels(device, vectors, dim, given, args.k as usize, &|_| {})?;
+fn check(args: &ClassifyArgs, device: &Device, labelled: &LabelledIndex) -> Result<(), Failure> {
+    let found = labelled.wrong_labels(device, args.k as usize)?;
     tell_wrong(args, labelled, &found)?;
     if !args.job.quiet {
         let confident = found.iter().filter(|w| w.confident).count();
@@ -174,7 +123,7 @@ fn check(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<()
             "{} of {} labels are contradicted by the pictures most like theirs, {} of them \
              confidently",
             grouped(found.len()),
-            grouped(given.iter().flatten().count()),
+            grouped(labelled.labels()),
             grouped(confident)
         );
     }
@@ -183,10 +132,10 @@ fn check(args: &ClassifyArgs, device: &Device, labelled: &Labelled) -> Result<()
 
 fn tell_wrong(
     args: &ClassifyArgs,
-    labelled: &Labelled,
+    labelled: &LabelledIndex,
     found: &[WrongLabel],
 ) -> Result<(), Failure> {
-    let index = &labelled.index;
+    let index = labelled.index();
     let listed = |wrong: &WrongLabel| {
         let [given, likely] = [wrong.given, wrong.likely].map(|number| labelled.class(number));
         let (path, other, own) = (index.name(wrong.picture), wrong.likely_share, wrong.given_share);
@@ -210,21 +159,21 @@ fn tell_wrong(
 
 fn write_result(
     args: &ClassifyArgs,
-    labelled: &Labelled,
+    labelled: &LabelledIndex,
     guesses: &[Guess],
 ) -> Result<(), Failure> {
     let (nearest, of_second) = ("nearest_similarity", "second_confidence");
     let header = ["path", "label", "confidence", "second", of_second, nearest, "given"];
     let row = |(i, guess): (usize, &Guess)| {
         let class = |number| labelled.class(number);
-        let given = labelled.given[i].map(class);
+        let given = labelled.given()[i].map(class);
         // What a person said stands, whatever the neighbours think.
         let label = given.unwrap_or(class(guess.class)).to_string();
         let share = |share: f32| format!("{share:.4}");
         let confidence = share(if given.is_some() { 1.0 } else { guess.confidence });
         let second = guess.second.map(|(c, of_it)| (class(c).to_string(), share(of_it)));
         let (second, of_second) = second.unwrap_or_default();
-        let (name, given) = (labelled.index.name(i).into(), given.unwrap_or_default().into());
+        let (name, given) = (labelled.index().name(i).into(), given.unwrap_or_default().into());
         [name, label, confidence, second, of_second, share(guess.nearest), given]
     };
     let bytes = csv_of(header, guesses.iter().enumerate().map(row))?;
@@ -237,18 +186,17 @@ fn write_result(
     }
 }
 
-fn sum_up(args: &ClassifyArgs, labelled: &Labelled, guesses: &[Guess]) {
-    let given = &labelled.given;
-    let known = given.iter().flatten().count();
+fn sum_up(args: &ClassifyArgs, labelled: &LabelledIndex, guesses: &[Guess]) {
+    let (given, known) = (labelled.given(), labelled.labels());
     let mut lines = vec![format!(
         "{} pictures classified by {} labelled ones of {} classes; of these {:.0}% would be \
          guessed right by the others",
         grouped(guesses.len() - known),
         grouped(known),
-        labelled.classes.len(),
-        leave_one_out(given, guesses) * 100.0
+        labelled.classes().len(),
+        labelled.leave_one_out(guesses) * 100.0
     )];
-    for (number, name) in labelled.classes.iter().enumerate() {
+    for (number, name) in labelled.classes().iter().enumerate() {
         let of = |(_, g): &(_, &Guess)| g.class as usize == number;
         let open = given.iter().zip(guesses);
         let open = open.filter(|(given, _)| given.is_none());
@@ -260,9 +208,12 @@ fn sum_up(args: &ClassifyArgs, labelled: &Labelled, guesses: &[Guess]) {
     }
 }
 
-fn tell_next(args: &ClassifyArgs, labelled: &Labelled, guesses: &[Guess]) -> Result<(), Failure> {
-    let ((vectors, dim), index) = (labelled.rows()?, &labelled.index);
-    let next = label_next(vectors, dim, &labelled.given, guesses, args.next);
+fn tell_next(
+    args: &ClassifyArgs,
+    labelled: &LabelledIndex,
+    guesses: &[Guess],
+) -> Result<(), Failure> {
+    let (index, next) = (labelled.index(), labelled.label_next(guesses, args.next)?);
     if next.is_empty() {
         return Ok(());
     }

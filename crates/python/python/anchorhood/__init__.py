@@ -28,9 +28,25 @@ except ImportError as _error:
         "in a clone of the project"
     ) from _error
 
-from ._index import Cluster, Clusters, DuplicateGroup, Duplicates, Hit, Hits, Index, Selected, Server
+from ._index import (
+    Cluster,
+    Clusters,
+    DuplicateGroup,
+    Duplicates,
+    Guess,
+    Guesses,
+    Hit,
+    Hits,
+    Index,
+    Outlier,
+    Outliers,
+    Selected,
+    Server,
+    WrongLabel,
+    WrongLabels,
+)
 from ._model import Features, Model, load
-from ._run import Run, explain, settings, train
+from ._run import Run, evaluate, explain, settings, train
 
 __version__: str = _native.VERSION
 
@@ -42,17 +58,24 @@ __all__ = [
     "DuplicateGroup",
     "Duplicates",
     "Features",
+    "Guess",
+    "Guesses",
     "Hit",
     "Hits",
     "Index",
     "InputError",
     "Model",
+    "Outlier",
+    "Outliers",
     "PictureError",
     "Run",
     "Selected",
     "Server",
     "WorkError",
+    "WrongLabel",
+    "WrongLabels",
     "errors",
+    "evaluate",
     "explain",
     "load",
     "settings",

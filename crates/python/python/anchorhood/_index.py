@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,6 +17,8 @@ from .errors import AnchorhoodError, InputError
 
 StrPath = str | os.PathLike[str]
 T = TypeVar("T")
+#: Labels of some pictures of an index.
+Labels = Sequence[Any] | Mapping[int | StrPath, Any] | StrPath | None
 #: A picture of a sheet: the heading it begins, its number, its bar, whether it is framed, its note.
 _Shown = tuple[str | None, int, float | None, bool, str]
 
@@ -133,6 +135,83 @@ class Clusters(_OnSheet[Cluster]):
 
     def _words(self) -> str:
         return f"{_show.counted(len(self), 'cluster')}, each with its most typical pictures"
+
+
+class Outlier(NamedTuple):
+    """A picture that is odd."""
+
+    #: Its number in the index.
+    number: int
+    #: Its name in the index.
+    name: str
+    #: Where it lies.
+    path: Path
+    #: How odd it is: the share of it that is unlike its neighbours; or its sharpness, brightness or contrast.
+    score: float
+
+
+class Outliers(_OnSheet[Outlier]):
+    """Odd pictures, the oddest first."""
+
+    def _shown(self) -> list[_Shown]:
+        return [(None, one.number, None, False, f"{one.score:.3f}") for one in self[:60]]
+
+    def _words(self) -> str:
+        return f"the oddest: {_show.counted(len(self), 'picture')}"
+
+
+class Guess(NamedTuple):
+    """What class a picture is likely of."""
+
+    #: The class: the given label where there is one.
+    label: str
+    #: How sure it is, up to 1; 1 where the label was given.
+    confidence: float
+    #: The class that came second, if one did.
+    second: str | None
+
+
+class Guesses(list[Guess]):
+    """A class for each picture of an index, in its order."""
+
+    #: The share of the given labels that the others would have guessed right.
+    right: float
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes alone."""
+        return [guess.label for guess in self]
+
+
+class WrongLabel(NamedTuple):
+    """A label that the pictures most like its own contradict."""
+
+    #: The picture's number in the index.
+    number: int
+    #: Its name in the index.
+    name: str
+    #: Where it lies.
+    path: Path
+    #: Its label.
+    given: str
+    #: What the others say.
+    likely: str
+    #: Share of the votes for the label it has.
+    given_share: float
+    #: Share of the votes for the other.
+    likely_share: float
+    #: Whether that is as large as with pictures of the other class.
+    confident: bool
+
+
+class WrongLabels(_OnSheet[WrongLabel]):
+    """Labels that are likely wrong, the likeliest first."""
+
+    def _shown(self) -> list[_Shown]:
+        return [(None, one.number, one.likely_share, False, f"{one.given} → {one.likely}") for one in self[:60]]
+
+    def _words(self) -> str:
+        return f"{_show.counted(len(self), 'label')} that may be wrong"
 
 
 class Selected(_OnSheet[Path]):
@@ -441,6 +520,57 @@ class Index:
         )
         clusters._index = self
         return clusters
+
+    def outliers(self, n: int = 30, by: str = "unlike", *, k: int = 10) -> Outliers:
+        """The `n` oddest pictures: unlike the `k` most like them (`unlike`), or `blurry`, `dark`, `bright`, `flat`."""
+        found = self._native.outliers(by, _count(k, "k"))[: _count(n, "n")]
+        outliers = Outliers(Outlier(i, self.names[i], self._native.picture(i), score) for i, score in found)
+        outliers._index = self
+        return outliers
+
+    def classify(self, labels: Labels = None, by: str = "auto", *, k: int = 10) -> Guesses:
+        """A few labels carried to all pictures. `labels` has a label for each picture, None where there is none; or is a dictionary from
+        names, paths or numbers to labels; or a CSV file of paths and labels; or the sub-folders' where nothing is given. `by` is `knn`,
+        `logistic`, or `auto`, which is the latter for up to 10,000 labels."""
+        asked = self._labelled(labels)
+        found, right = self._native.classify(asked, by, _count(k, "k"))
+        given = self.labels if asked is None else asked if isinstance(asked, list) else [None] * len(self)
+        guesses = Guesses(
+            Guess(label, confidence, second[0] if second else None) if own is None else Guess(own, 1.0, None)
+            for own, (label, confidence, second) in zip(given, found)
+        )
+        guesses.right = right
+        return guesses
+
+    def wrong_labels(self, labels: Labels = None, *, k: int = 10) -> WrongLabels:
+        """The labels that the pictures most like theirs contradict, the likeliest wrong first; `labels` is as for `classify`."""
+        found = self._native.wrong_labels(self._labelled(labels), _count(k, "k"))
+        wrong = WrongLabels(
+            WrongLabel(i, self.names[i], self._native.picture(i), own, likely, own_share, other_share, sure)
+            for i, own, likely, own_share, other_share, sure in found
+        )
+        wrong._index = self
+        return wrong
+
+    def _labelled(self, labels: Labels) -> list[str | None] | StrPath | None:
+        if labels is None or isinstance(labels, (str, os.PathLike)):
+            return labels
+        if not isinstance(labels, Mapping):
+            each = list(labels)
+            if len(each) != len(self):
+                raise InputError(f"labels: {len(each)} came for {_show.counted(len(self), 'picture')}; give one for each, None where there is none")
+            return [None if one is None else str(one) for one in each]
+        places = {name: i for i, name in enumerate(self.names)}
+        each = [None] * len(self)
+        for one, label in labels.items():
+            place = one if isinstance(one, int) else places.get(os.fspath(one))
+            if place is None and not isinstance(one, int):
+                whole = Path(os.path.abspath(os.fspath(one)))
+                place = next((i for i in range(len(self)) if Path(os.path.abspath(self._native.picture(i))) == whole), None)
+            if place is None or not 0 <= place < len(self):
+                raise InputError(f"labels: {one}: is not in the index; names are as Index.names has them")
+            each[place] = str(label)
+        return each
 
     def select(self, count: int, already: Sequence[int | str] = ()) -> Selected:
         """Up to `count` pictures that stand for all, the first to label first. `already` are chosen before: names or numbers."""

@@ -2,7 +2,7 @@
 //! vote, with raw pixels beside them.
 
 use anchorhood::train::{FeatureSource, Labelled, TrainError};
-use anchorhood::{open_images_of, vote};
+use anchorhood::{open_images_of, paper_settings, vote};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
@@ -23,7 +23,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         ));
     };
     let model = load_model(&args.runs, &args.run)?;
-    let mut config = encoder::paper_settings(set);
+    let mut config = paper_settings(set);
     config.data.size = Some(model.input().size);
     encoder::overlay(args, &mut config)?;
     let data = open_images_of(&config, Some(set))?;
