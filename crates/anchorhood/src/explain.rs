@@ -88,8 +88,8 @@ mod tests {
         assert_eq!(of("network.width"), ("16".into(), "preset quick".into()));
         assert_eq!(explained.len(), SETTINGS.len());
         let mut trace = Trace::default();
-        trace.begin(Preset::Paper, "imagenet", config.method.name);
-        let decay = trace.explain().into_iter().find(|e| e.setting == "discovery.temperature");
-        assert_eq!(decay.unwrap().from, "data set imagenet");
+        trace.begin(Preset::Paper, "imagenet", &anchorhood_train::methods::AND);
+        let tau = trace.explain().into_iter().find(|e| e.setting == "discovery.temperature");
+        assert_eq!(tau.unwrap().from, "data set imagenet");
     }
 }
