@@ -1,26 +1,27 @@
 //! `anchorhood duplicates`: pictures of an index that are the same, which of them to keep, and the
 //! others moved aside.
 
+mod decisions;
+mod moves;
+
 use std::path::{Path, PathBuf};
 
 use anchorhood::curate::{
     Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, KeepRule,
 };
-use anchorhood::data::name_of;
 use anchorhood::engine::Device;
-use anchorhood::search::{
-    CopySearch, Decisions, PictureIndex, RecordKey, SearchError, SetAside, Sheet, Shown, UNDO_FILE,
-    decide_not_duplicates, set_aside, undo, would_set_aside,
-};
-use anchorhood::storage::{Disk, data_folder};
+use anchorhood::search::{CopySearch, Decisions, PictureIndex, Sheet, Shown, would_set_aside};
+use anchorhood::storage::Disk;
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
+use self::decisions::decisions;
+use self::moves::{known_key, move_others, put_back};
 use crate::commands::folder_job::JobArgs;
 use crate::commands::listing::{ListingArgs, warn_of_gone};
 use crate::commands::living_index::{IndexedArgs, folders_of};
-use crate::terminal::bar::{Bar, Bars};
+use crate::terminal::bar::Bars;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{counted, either, grouped};
 
@@ -32,24 +33,7 @@ const TILE: usize = 112;
 #[derive(Debug, Parser)]
 #[command(
     mut_arg("pictures", |arg| arg.required(false).required_unless_present("undo")),
-    after_help = "\
-Examples:
-  anchorhood duplicates ~/pictures
-  anchorhood duplicates pictures.index
-  anchorhood duplicates pictures.index --sheet groups.png    look before you move anything
-  anchorhood duplicates pictures.index --move-to ~/copies    keep one of each group, move the others
-  anchorhood duplicates pictures.index --move-to ~/copies --dry-run   what would be moved where
-  anchorhood duplicates --undo ~/copies/undo.jsonl           and put them back
-  anchorhood duplicates a b --keep first-folder,largest      which of each group is kept
-  anchorhood duplicates pictures.index --not a.jpg b.jpg     these two are no duplicates, now and later
-  anchorhood duplicates train.index --against test.index     which training pictures are test pictures?
-  anchorhood duplicates pictures.index --json | jq -r '.others[].path'
-
-Vectors and hashes propose, pixels decide: the pictures are read, laid on each other, and count as one
-where their detail correlates by at least --above. A group is a picture to keep, with the reason, and
-its copies: the same file, the same pixels, resized, recompressed, mirrored, or a crop. A crop has at
-least half of each side of what it could have. Files and pixels that are equal are always found.
-A file with several names, such as a link, is one image and no copy of itself."
+    after_help = help!("duplicates")
 )]
 pub struct DuplicatesArgs {
     #[command(flatten)]
@@ -144,30 +128,6 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
 fn rule() -> impl TypedValueParser<Value = KeepRule> {
     let names = KeepRule::ALL.map(|rule| rule.to_string());
     PossibleValuesParser::new(names).try_map(|name| name.parse::<KeepRule>())
-}
-
-/// The user's decisions, with those that are said now.
-fn decisions(args: &DuplicatesArgs, search: &CopySearch) -> Result<Decisions, Failure> {
-    let Some(path) = args.decisions.clone().or_else(Decisions::file_of_user) else {
-        return match args.not.is_empty() {
-            true => Ok(Decisions::default()),
-            false => Err(Failure::usage(
-                "--not: neither XDG_DATA_HOME nor HOME says where to remember it; name a file by --decisions",
-            )),
-        };
-    };
-    for pair in args.not.chunks_exact(2) {
-        let decided = search.decided(search.number(&pair[0])?, search.number(&pair[1])?)?;
-        let new = decide_not_duplicates(&Disk::shared(), &path, decided)?;
-        let already = if new { "" } else { " already" };
-        eprintln!(
-            "{} and {} are no duplicates: remembered{already} in {}",
-            pair[0],
-            pair[1],
-            path.display()
-        );
-    }
-    Ok(Decisions::load(&Disk, &path)?)
 }
 
 fn compare(
@@ -315,100 +275,5 @@ fn sum_up(
             counted(found.bursts.len(), "burst", "bursts"),
             counted(found.bursts.iter().map(Vec::len).sum(), "photograph", "photographs"),
         );
-    }
-}
-
-fn move_others(
-    args: &DuplicatesArgs,
-    search: &CopySearch,
-    found: &Duplicates,
-    folder: &Path,
-) -> Result<(), Failure> {
-    let (disk, sources) = (Disk::shared(), search.folders());
-    let images = search.to_move(&found.groups);
-    if images.is_empty() {
-        return Ok(());
-    }
-    if args.dry_run {
-        let would = would_set_aside(&disk, &images, &sources, folder, known_key()?.as_ref())?;
-        print_moves(&would.moved, args.listing.json)?;
-        eprintln!(
-            "{} pictures would be moved to {}; nothing was moved",
-            grouped(would.moved.len()),
-            folder.display()
-        );
-        return left_behind(&would);
-    }
-    let key = RecordKey::of_user()?;
-    let bar = Bar::new("moving", false);
-    let total = images.len();
-    let moved = set_aside(&disk, &images, &sources, folder, &key, &mut |done| bar.at(done, total));
-    drop(bar);
-    let moved = moved?;
-    if !moved.moved.is_empty() {
-        eprintln!(
-            "{} pictures were moved to {}; `anchorhood duplicates --undo {}` puts them back",
-            grouped(moved.moved.len()),
-            folder.display(),
-            folder.join(UNDO_FILE).display()
-        );
-    }
-    left_behind(&moved)
-}
-
-/// The key by which a record would be signed, where it is there already; an error where there can
-/// be none.
-fn known_key() -> Result<Option<RecordKey>, Failure> {
-    match data_folder() {
-        Some(_) => Ok(RecordKey::of_user_if_there()?),
-        None => Ok(Some(RecordKey::of_user()?)),
-    }
-}
-
-fn print_moves(moves: &[(PathBuf, PathBuf)], json: bool) -> Result<(), Failure> {
-    for (from, to) in moves {
-        let [from, to] = [from, to].map(|path| name_of(path.as_os_str()));
-        let text = || format!("move  {from}\n   to {to}");
-        either(json, || json!({ "from": from, "to": to }), text)?;
-    }
-    Ok(())
-}
-
-/// Names the images that are not moved.
-fn left_behind(moved: &SetAside) -> Result<(), Failure> {
-    for (path, why) in &moved.left {
-        eprintln!("warning: {}: not moved: {why}", path.display());
-    }
-    match moved.left.len() {
-        0 => Ok(()),
-        left => Err(Failure::failed(format!(
-            "{} could not be moved, and stay where they are",
-            counted(left, "picture", "pictures")
-        ))),
-    }
-}
-
-fn put_back(record: &Path, trust: bool) -> Result<(), Failure> {
-    let key = RecordKey::of_user_if_there()?;
-    let done = undo(&Disk, record, key.as_ref(), trust);
-    if let Err(SearchError::UnconfirmedRecord { moves, .. }) = &done {
-        print_moves(moves, false)?;
-    }
-    let done = done?;
-    for (path, why) in &done.left {
-        eprintln!("warning: {}: not put back: {why}", path.display());
-    }
-    eprintln!(
-        "{} pictures were put back, {} were in their place already",
-        grouped(done.moved),
-        grouped(done.there)
-    );
-    match done.left.len() {
-        0 => Ok(()),
-        left => Err(Failure::failed(format!(
-            "{}: {} pictures could not be put back",
-            record.display(),
-            grouped(left)
-        ))),
     }
 }
