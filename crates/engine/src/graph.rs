@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::ops::Op;
 use crate::parameters::{Initial, Parameter, Role};
 
 /// The extent of one picture's activations; the batch is fixed later, by the plan.
@@ -63,7 +64,7 @@ impl Window {
     }
 
     /// How many places it stops at along each axis.
-    fn places(&self, layer: &str, input: Shape) -> Result<[usize; 2]> {
+    pub(crate) fn places(&self, layer: &str, input: Shape) -> Result<[usize; 2]> {
         let extent = [input.height, input.width];
         let mut places = [0; 2];
         for axis in 0..2 {
@@ -116,66 +117,6 @@ impl Default for Norm {
     fn default() -> Self {
         Norm { epsilon: 1e-5, momentum: 0.1 }
     }
-}
-
-/// A function of each value alone, whose slope is told by its result.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Activation {
-    /// x above zero, and this share of it, which is above zero too, below.
-    LeakyRelu(f32),
-    /// The hyperbolic tangent.
-    Tanh,
-}
-
-/// What a layer computes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Op {
-    /// The pictures.
-    Input,
-    /// Convolution (+ bias) (+ batch norm) (+ residual, the second input) (+ ReLU), in this order.
-    /// Parameters: weight, bias if any, then batch norm's four.
-    Conv {
-        /// The convolution.
-        spec: ConvSpec,
-        /// Batch norm after it.
-        norm: Option<Norm>,
-        /// ReLU at the end.
-        relu: bool,
-    },
-    /// Batch norm. Parameters: weight, bias, running mean, running variance.
-    BatchNorm(Norm),
-    /// max(x, 0).
-    Relu,
-    /// A function of each value alone.
-    Activation(Activation),
-    /// The sum of two inputs.
-    Add,
-    /// The largest value in each window; padding never wins.
-    MaxPool(Window),
-    /// The mean over all places.
-    GlobalAvgPool,
-    /// Each place becomes 2×2 places (nearest neighbour).
-    Upsample,
-    /// A matrix product over the flattened input. Parameters: weight, bias if any.
-    Linear {
-        /// Output values.
-        out: usize,
-        /// Whether a bias is added.
-        bias: bool,
-    },
-    /// Zeroes each value with this probability in training and scales the rest by 1/(1−p).
-    Dropout(f32),
-    /// Divides each picture's vector by its Euclidean norm.
-    L2Normalise,
-    /// Channels moved: channel c is the input's channel c + `first` where there is one, else zero.
-    /// Slices, and pads.
-    Channels {
-        /// The input's channel that is the first; before it there are zeros where it is negative.
-        first: isize,
-    },
-    /// From normalised sRGB to CIE Lab, each about as large as one. Parameters: mean and std by
-    /// which pictures were normalised, as statistics.
-    Lab,
 }
 
 /// Which layer.
@@ -292,53 +233,12 @@ impl Graph {
         Ok(id)
     }
 
-    /// ReLU alone.
-    pub fn relu(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
-        self.push(name, Op::Relu, vec![x], self.shape(x))
-    }
-
-    /// A function of each value alone.
-    pub fn activation(&mut self, name: &str, x: NodeId, activation: Activation) -> Result<NodeId> {
-        if let Activation::LeakyRelu(share) = activation
-            && !(share > 0.0 && share < 1.0)
-        {
-            return Err(Error::Plan(format!("{name}: a leak of {share} is not between 0 and 1")));
-        }
-        self.push(name, Op::Activation(activation), vec![x], self.shape(x))
-    }
-
     /// The sum of two layers of one shape.
     pub fn add(&mut self, name: &str, a: NodeId, b: NodeId) -> Result<NodeId> {
         if self.shape(a) != self.shape(b) {
             return Err(Error::shape(name, self.shape(a).to_string(), self.shape(b)));
         }
         self.push(name, Op::Add, vec![a, b], self.shape(a))
-    }
-
-    /// The largest value in each window.
-    pub fn max_pool(&mut self, name: &str, x: NodeId, window: Window) -> Result<NodeId> {
-        let input = self.shape(x);
-        let padded = (0..2).any(|i| window.padding[i] * 2 > window.kernel[i]);
-        if padded {
-            let expected = "padding of at most half the window";
-            return Err(Error::shape(name, expected, input));
-        }
-        let [height, width] = window.places(name, input)?;
-        let shape = Shape::new(height, width, input.channels);
-        self.push(name, Op::MaxPool(window), vec![x], shape)
-    }
-
-    /// The mean over all places.
-    pub fn global_avg_pool(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
-        let shape = Shape::new(1, 1, self.shape(x).channels);
-        self.push(name, Op::GlobalAvgPool, vec![x], shape)
-    }
-
-    /// Twice as high and twice as wide: each place becomes 2×2 places.
-    pub fn upsample(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
-        let input = self.shape(x);
-        let shape = Shape::new(2 * input.height, 2 * input.width, input.channels);
-        self.push(name, Op::Upsample, vec![x], shape)
     }
 
     /// A linear layer over one place of channels.
@@ -355,54 +255,6 @@ impl Graph {
         if bias {
             self.parameter(id, name, "bias", &[out], initial, Role::Weight);
         }
-        Ok(id)
-    }
-
-    /// Dropout.
-    pub fn dropout(&mut self, name: &str, x: NodeId, p: f32) -> Result<NodeId> {
-        if !(0.0..1.0).contains(&p) {
-            return Err(Error::Plan(format!("{name}: a dropout of {p} is not in 0..1")));
-        }
-        self.push(name, Op::Dropout(p), vec![x], self.shape(x))
-    }
-
-    /// Each picture's vector divided by its norm.
-    pub fn l2_normalise(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
-        self.push(name, Op::L2Normalise, vec![x], self.shape(x))
-    }
-
-    /// So many channels of a layer, from one of them on; zeros before and beyond those there are.
-    pub fn channels(&mut self, name: &str, x: NodeId, first: isize, out: usize) -> Result<NodeId> {
-        let input = self.shape(x);
-        let there = -(out as isize) < first && first < input.channels as isize;
-        if !there {
-            let expected = format!("channels of which some are among {out} from {first} on");
-            return Err(Error::shape(name, expected, input));
-        }
-        let shape = Shape::new(input.height, input.width, out);
-        self.push(name, Op::Channels { first }, vec![x], shape)
-    }
-
-    /// The channels of two layers of as many places side by side: each one's moved to its place,
-    /// and added.
-    pub fn concat(&mut self, name: &str, a: NodeId, b: NodeId) -> Result<NodeId> {
-        let [own, other] = [a, b].map(|x| self.shape(x).channels);
-        let left = self.channels(&format!("{name}.0"), a, 0, own + other)?;
-        let right = self.channels(&format!("{name}.1"), b, -(own as isize), own + other)?;
-        self.add(name, left, right)
-    }
-
-    /// The colours of pictures, normalised by a mean and a standard deviation that are statistics
-    /// of the layer, in CIE Lab.
-    pub fn lab(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
-        let shape = self.shape(x);
-        if shape.channels != 3 {
-            return Err(Error::shape(name, "red, green and blue", shape));
-        }
-        let id = self.push(name, Op::Lab, vec![x], shape)?;
-        let (zero, one) = (Initial::Constant(0.0), Initial::Constant(1.0));
-        self.parameter(id, name, "mean", &[3], zero, Role::Statistic);
-        self.parameter(id, name, "std", &[3], one, Role::Statistic);
         Ok(id)
     }
 
@@ -499,7 +351,21 @@ impl Graph {
         flops as u64
     }
 
-    fn push(&mut self, name: &str, op: Op, inputs: Vec<NodeId>, shape: Shape) -> Result<NodeId> {
+    /// A layer without weights that does what another one does, of an input of that one's shape.
+    pub fn alike(&mut self, name: &str, other: &Node, inputs: &[NodeId]) -> Result<NodeId> {
+        if !other.parameters.is_empty() {
+            return Err(Error::Plan(format!("{name}: {} has parameters of its own", other.name)));
+        }
+        self.push(name, other.op, inputs.to_vec(), other.shape)
+    }
+
+    pub(crate) fn push(
+        &mut self,
+        name: &str,
+        op: Op,
+        inputs: Vec<NodeId>,
+        shape: Shape,
+    ) -> Result<NodeId> {
         if self.nodes.iter().any(|n| n.name == name) {
             return Err(Error::DuplicateName(name.into()));
         }
@@ -507,7 +373,7 @@ impl Graph {
         Ok(NodeId(self.nodes.len() - 1))
     }
 
-    fn parameter(
+    pub(crate) fn parameter(
         &mut self,
         id: NodeId,
         layer: &str,

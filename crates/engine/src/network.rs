@@ -13,7 +13,8 @@ use crate::batch::BatchSource;
 use crate::buffer::of_another_device;
 use crate::cpu::CpuNetwork;
 use crate::cuda::CudaNetwork;
-use crate::graph::{Graph, Node, NodeId, Op};
+use crate::graph::{Graph, Node, NodeId};
+use crate::ops::Op;
 use crate::stream::Stream;
 use crate::{Buffer, Error, Optimiser, Parameter, ParameterGroup, Plan, Result, Scalar};
 

@@ -1,7 +1,8 @@
 //! What must be known of every kind of layer, whatever the device: the list that a new kind is
 //! added to.
 
-use crate::graph::{Graph, Node, Norm, Op, Shape, Window};
+use crate::graph::{Graph, Node, Norm, Shape, Window};
+use crate::ops::{Layer as _, Op, layer};
 
 /// What a layer's way back reads beside the gradient of its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,19 +17,11 @@ pub(crate) struct WayBack {
 
 impl Op {
     pub(crate) fn way_back(&self) -> WayBack {
-        let (input, output) = match self {
-            Op::Conv { relu, .. } => (true, *relu),
-            Op::Linear { .. } | Op::BatchNorm(_) => (true, false),
-            Op::MaxPool(_) | Op::L2Normalise => (true, true),
-            Op::Lab => (true, false),
-            Op::Relu | Op::Activation(_) => (false, true),
-            Op::Input
-            | Op::Add
-            | Op::GlobalAvgPool
-            | Op::Upsample
-            | Op::Dropout(_)
-            | Op::Channels { .. } => (false, false),
-        };
+        let [input, output] = layer!(*self, op => op.reads(), else match self {
+            Op::Conv { relu, .. } => [true, *relu],
+            Op::Linear { .. } | Op::BatchNorm(_) => [true, false],
+            _ => [false, false],
+        });
         WayBack {
             input,
             output,

@@ -8,7 +8,7 @@ use crate::Activation;
 /// Values a task works on.
 const TASK: usize = 16 * 1024;
 
-pub(super) fn forward(f: Activation, x: &[f32], y: &mut [f32]) {
+pub(crate) fn forward(f: Activation, x: &[f32], y: &mut [f32]) {
     let tasks = y.par_chunks_mut(TASK).zip(x.par_chunks(TASK));
     tasks.for_each(|(y, x)| match f {
         Activation::LeakyRelu(leak) => map(x, y, |x| if x > 0.0 { x } else { leak * x }),
@@ -16,7 +16,7 @@ pub(super) fn forward(f: Activation, x: &[f32], y: &mut [f32]) {
     });
 }
 
-pub(super) fn backward(f: Activation, y: &[f32], dy: &[f32], accumulate: bool, dx: &mut [f32]) {
+pub(crate) fn backward(f: Activation, y: &[f32], dy: &[f32], accumulate: bool, dx: &mut [f32]) {
     let given = y.par_chunks(TASK).zip(dy.par_chunks(TASK));
     let tasks = dx.par_chunks_mut(TASK).zip(given);
     tasks.for_each(|(dx, (y, dy))| match f {

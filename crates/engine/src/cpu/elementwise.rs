@@ -12,7 +12,7 @@ const TASK: usize = 64 * 1024;
 
 vectorised! {
     /// out (+)= dy where y > 0 (or everywhere without y), one task.
-    pub(super) fn mask_and_copy<'a>(
+    pub(crate) fn mask_and_copy<'a>(
         y: Option<&'a [f32]>,
         dy: &'a [f32],
         accumulate: bool,
@@ -40,7 +40,7 @@ vectorised! {
 }
 
 /// The gradient through a copy (an add's input) or a ReLU: out (+)= dy, masked where `y` is given.
-pub(super) fn pass_gradient(
+pub(crate) fn pass_gradient(
     arch: Arch,
     y: Option<&[f32]>,
     dy: &[f32],
@@ -54,7 +54,7 @@ pub(super) fn pass_gradient(
 }
 
 /// dy is zeroed where y is not positive.
-pub(super) fn mask_in_place(arch: Arch, y: &[f32], dy: &mut [f32]) {
+pub(crate) fn mask_in_place(arch: Arch, y: &[f32], dy: &mut [f32]) {
     vectorised! {
         fn task<'a>(y: &'a [f32], dy: &'a mut [f32]) {
             for (d, y) in dy.iter_mut().zip(y) {
@@ -69,12 +69,12 @@ pub(super) fn mask_in_place(arch: Arch, y: &[f32], dy: &mut [f32]) {
 /// The larger of `x` and `floor`, and NaN where `x` is NaN, as in PyTorch: a diverged run must not
 /// look healthy. (`f32::max` drops NaN, and takes three vector instructions in place of one.)
 #[inline(always)]
-pub(super) fn at_least(floor: f32, x: f32) -> f32 {
+pub(crate) fn at_least(floor: f32, x: f32) -> f32 {
     if floor > x { floor } else { x }
 }
 
 /// y = max(x, 0).
-pub(super) fn relu(arch: Arch, x: &[f32], y: &mut [f32]) {
+pub(crate) fn relu(arch: Arch, x: &[f32], y: &mut [f32]) {
     vectorised! {
         fn task<'a>(x: &'a [f32], y: &'a mut [f32]) {
             for (y, x) in y.iter_mut().zip(x) {
@@ -87,7 +87,7 @@ pub(super) fn relu(arch: Arch, x: &[f32], y: &mut [f32]) {
 }
 
 /// y = a + b.
-pub(super) fn add(arch: Arch, a: &[f32], b: &[f32], y: &mut [f32]) {
+pub(crate) fn add(arch: Arch, a: &[f32], b: &[f32], y: &mut [f32]) {
     vectorised! {
         fn task<'a>(a: &'a [f32], b: &'a [f32], y: &'a mut [f32]) {
             for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
@@ -103,7 +103,7 @@ pub(super) fn add(arch: Arch, a: &[f32], b: &[f32], y: &mut [f32]) {
 vectorised! {
     /// y = y + bias (+ residual), then ReLU: what follows a convolution without batch norm, one
     /// task.
-    pub(super) fn finish_plain<'a>(
+    pub(crate) fn finish_plain<'a>(
         bias: Option<&'a [f32]>,
         residual: Option<&'a [f32]>,
         relu: bool,
@@ -131,7 +131,7 @@ vectorised! {
 }
 
 /// The gradient of a bias: the sum of dy over rows, in f64, in order.
-pub(super) fn bias_gradient(dy: &[f32], channels: usize, dbias: &mut [f32]) {
+pub(crate) fn bias_gradient(dy: &[f32], channels: usize, dbias: &mut [f32]) {
     dbias.par_iter_mut().enumerate().for_each(|(c, d)| {
         let column = dy[c..].iter().step_by(channels);
         *d = column.map(|v| f64::from(*v)).sum::<f64>() as f32;
@@ -143,7 +143,7 @@ pub(super) fn bias_gradient(dy: &[f32], channels: usize, dbias: &mut [f32]) {
 /// of storing it.
 ///
 /// Tensors of `rank` other processes, as long as this one, come before it.
-pub(super) fn dropout(
+pub(crate) fn dropout(
     key: DropoutKey,
     step: u64,
     rank: usize,
@@ -170,7 +170,7 @@ pub(super) fn dropout(
 
 /// Channel c of a place of y (+)= channel c + `first` of x where there is one, else zero; places
 /// have so many channels in x and in y.
-pub(super) fn channels(
+pub(crate) fn channels(
     x: &[f32],
     [from, to]: [usize; 2],
     first: isize,

@@ -1,21 +1,21 @@
 //! The CPU: threads by rayon, vector instructions chosen at run time.
 
-mod activation;
+pub(crate) mod activation;
 mod arena;
 mod batch_norm;
 mod batches;
-mod colour;
+pub(crate) mod colour;
 mod conv;
-mod elementwise;
+pub(crate) mod elementwise;
 mod exp;
 mod gathered;
 mod gemm;
 mod losses;
 mod network;
-mod normalise;
+pub(crate) mod normalise;
 mod optimisers;
 mod parameters;
-mod pool;
+pub(crate) mod pool;
 mod quarters;
 mod simd;
 mod similarity;
@@ -23,7 +23,6 @@ mod stream;
 mod sums;
 mod tiles;
 mod uniform;
-mod upsample;
 mod winograd;
 
 use std::sync::Arc;

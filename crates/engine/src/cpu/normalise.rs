@@ -13,7 +13,7 @@ fn norm(x: &[f32]) -> f32 {
     (squares.sqrt() as f32).max(EPSILON)
 }
 
-pub(super) fn forward(x: &[f32], dim: usize, y: &mut [f32]) {
+pub(crate) fn forward(x: &[f32], dim: usize, y: &mut [f32]) {
     let rows = y.par_chunks_mut(dim).zip(x.par_chunks(dim));
     rows.for_each(|(y, x)| {
         let norm = norm(x);
@@ -23,7 +23,7 @@ pub(super) fn forward(x: &[f32], dim: usize, y: &mut [f32]) {
     });
 }
 
-pub(super) fn backward(
+pub(crate) fn backward(
     x: &[f32],
     y: &[f32],
     dy: &[f32],

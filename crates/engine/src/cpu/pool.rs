@@ -11,10 +11,10 @@ use crate::{Shape, Window};
 
 /// A max pool's geometry.
 #[derive(Clone, Copy)]
-pub(super) struct MaxPool {
-    pub(super) input: Shape,
-    pub(super) output: Shape,
-    pub(super) window: Window,
+pub(crate) struct MaxPool {
+    pub(crate) input: Shape,
+    pub(crate) output: Shape,
+    pub(crate) window: Window,
 }
 
 impl MaxPool {
@@ -33,7 +33,7 @@ impl MaxPool {
         rows.flat_map(move |y| columns.clone().map(move |x| y * input.width + x))
     }
 
-    pub(super) fn forward(&self, x: &[f32], y: &mut [f32]) {
+    pub(crate) fn forward(&self, x: &[f32], y: &mut [f32]) {
         let channels = self.input.channels;
         let pictures = y.par_chunks_mut(self.output.len()).zip(x.par_chunks(self.input.len()));
         pictures.for_each(|(y, x)| {
@@ -49,7 +49,7 @@ impl MaxPool {
         });
     }
 
-    pub(super) fn backward(
+    pub(crate) fn backward(
         &self,
         x: &[f32],
         y: &[f32],
@@ -79,7 +79,7 @@ impl MaxPool {
 }
 
 /// y = mean over places.
-pub(super) fn global_average(x: &[f32], input: Shape, y: &mut [f32]) {
+pub(crate) fn global_average(x: &[f32], input: Shape, y: &mut [f32]) {
     let scale = 1.0 / input.pixels() as f32;
     let pictures = y.par_chunks_mut(input.channels).zip(x.par_chunks(input.len()));
     pictures.for_each(|(y, x)| {
@@ -94,7 +94,7 @@ pub(super) fn global_average(x: &[f32], input: Shape, y: &mut [f32]) {
 }
 
 /// dx (+)= dy / places.
-pub(super) fn global_average_backward(dy: &[f32], input: Shape, accumulate: bool, dx: &mut [f32]) {
+pub(crate) fn global_average_backward(dy: &[f32], input: Shape, accumulate: bool, dx: &mut [f32]) {
     let scale = 1.0 / input.pixels() as f32;
     let pictures = dx.par_chunks_mut(input.len()).zip(dy.par_chunks(input.channels));
     pictures.for_each(|(dx, dy)| {

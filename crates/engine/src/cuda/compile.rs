@@ -49,6 +49,11 @@ const SOURCES: &[(&str, &str)] = &[
     ("tiles", include_str!("kernels/tiles.cu")),
 ];
 
+/// Those, and those of layers.
+fn sources() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    SOURCES.iter().chain(crate::ops::SOURCES)
+}
+
 /// The text of a kernel file, and what stands before it.
 pub(super) struct Text {
     pub(super) stem: &'static str,
@@ -58,7 +63,7 @@ pub(super) struct Text {
 
 /// The text of a kernel file of ours.
 pub(super) fn source(stem: &str) -> Result<Text> {
-    let found = SOURCES.iter().find(|(s, _)| *s == stem);
+    let found = sources().find(|(s, _)| *s == stem);
     let (stem, source) =
         found.ok_or_else(|| Error::Device(format!("there is no kernel file {stem}.cu")))?;
     Ok(Text { stem, before: COMMON, source })
@@ -73,7 +78,7 @@ pub(super) fn architecture(major: i32, minor: i32) -> String {
 /// next finds them there.
 pub(super) fn fill_cache(architecture: &str, precision: Precision) {
     std::thread::scope(|scope| {
-        for (stem, _) in SOURCES {
+        for (stem, _) in sources() {
             scope.spawn(move || {
                 let Ok(text) = source(stem) else { return };
                 let name = name_of(&text, architecture, precision);
@@ -179,7 +184,7 @@ mod tests {
             anchorhood_testing::skip(&format!("no NVRTC: {e}"));
             return;
         }
-        for (stem, _) in SOURCES {
+        for (stem, _) in sources() {
             for precision in [Precision::F32, Precision::Bf16] {
                 for chip in [architecture(8, 0), architecture(9, 0)] {
                     let image = compile(&source(stem).unwrap(), &chip, precision).unwrap();

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, result, sys};
 
 use super::{Cuda, failed};
+use crate::ops::LayerKernels;
 use crate::{Activation, DropoutKey, Error, Result};
 
 /// A place in device memory, 0 for none.
-pub(super) type Pointer = u64;
+pub(crate) type Pointer = u64;
 
 /// Threads of a block where nothing speaks for another number.
 pub(super) const BLOCK: u32 = 256;
@@ -27,12 +28,13 @@ mod on_chip;
 mod stem;
 mod windows;
 
+pub(crate) use windows::Sliding;
+
 pub(super) use norm::{Applied, Gradients, GroupSums, NormTensors, Reduction, Sums};
 pub(super) use on_chip::{Meeting, OnChip};
-pub(super) use windows::Sliding;
 
 /// What a kernel is given, one argument after the other; their types must be the kernel's.
-pub(super) trait Arguments {
+pub(crate) trait Arguments {
     /// Adds where they lie.
     fn add_to(&self, pointers: &mut Vec<*mut c_void>);
 
@@ -118,21 +120,21 @@ pub(super) fn launch(
 macro_rules! kernels {
     ($(#[$about:meta])* $kind:ident { $($file:literal: $($name:ident),+;)+ }) => {
         $(#[$about])*
-        pub(super) struct $kind {
-            $($(pub(super) $name: cudarc::driver::CudaFunction,)+)+
+        pub(crate) struct $kind {
+            $($(pub(crate) $name: cudarc::driver::CudaFunction,)+)+
         }
 
         impl $kind {
-            pub(super) fn load(cuda: &crate::cuda::Cuda) -> crate::Result<Self> {
+            pub(crate) fn load(cuda: &crate::cuda::Cuda) -> crate::Result<Self> {
                 Ok($kind { $($($name: cuda.function($file, stringify!($name))?,)+)+ })
             }
         }
     };
 }
-pub(super) use kernels;
+pub(crate) use kernels;
 
 /// All kernels of a network, loaded.
-pub(super) struct Kernels {
+pub(crate) struct Kernels {
     stream: Arc<CudaStream>,
     multiprocessors: usize,
     /// Whether kernels may begin before the one before them has ended.
@@ -140,6 +142,7 @@ pub(super) struct Kernels {
     on_chip: Vec<CudaFunction>,
     stem: Option<stem::Stem>,
     of: Functions,
+    pub(crate) layers: LayerKernels,
 }
 
 kernels! {
@@ -151,8 +154,7 @@ kernels! {
             apply, backward_values, apply_columns_8, apply_columns_1, backward_columns_8,
             backward_columns_1, sums_finish, own_statistics, merge_statistics, own_gradients;
         "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average,
-            global_average_backward, upsample, upsample_backward, l2_normalise,
-            l2_normalise_backward;
+            global_average_backward, l2_normalise, l2_normalise_backward;
         "convolution": gather, scatter, direct_forward, direct_input_gradient,
             direct_weight_gradient;
     }
@@ -167,10 +169,11 @@ impl Kernels {
             on_chip: Kernels::load_on_chip(cuda)?,
             stem: stem::Stem::load(cuda)?,
             of: Functions::load(cuda)?,
+            layers: LayerKernels::load(cuda)?,
         })
     }
 
-    fn launch(
+    pub(crate) fn launch(
         &self,
         function: &CudaFunction,
         shape: LaunchConfig,
@@ -265,7 +268,7 @@ impl Kernels {
     }
 
     /// y = x + bias + residual, then ReLU.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         &self,
         x: Pointer,
         bias: Pointer,
@@ -280,7 +283,7 @@ impl Kernels {
     }
 
     /// dx (+)= dy, where y > 0 if there is a y.
-    pub(super) fn pass_gradient(
+    pub(crate) fn pass_gradient(
         &self,
         y: Pointer,
         dy: Pointer,
@@ -293,7 +296,7 @@ impl Kernels {
     }
 
     /// y = f(x).
-    pub(super) fn activation(
+    pub(crate) fn activation(
         &self,
         f: Activation,
         x: Pointer,
@@ -304,7 +307,7 @@ impl Kernels {
     }
 
     /// dx (+)= dy times the slope of f where its result is y.
-    pub(super) fn activation_backward(
+    pub(crate) fn activation_backward(
         &self,
         f: Activation,
         [y, dy]: [Pointer; 2],
@@ -317,7 +320,7 @@ impl Kernels {
     }
 
     /// y (+)= dropout of x; `step` is a place that holds the step.
-    pub(super) fn dropout(
+    pub(crate) fn dropout(
         &self,
         x: Pointer,
         key: DropoutKey,
@@ -335,7 +338,7 @@ impl Kernels {
     }
 
     /// Channel c of y (+)= channel c + `first` of x where there is one, else zero.
-    pub(super) fn channels(
+    pub(crate) fn channels(
         &self,
         x: Pointer,
         [from, to]: [usize; 2],
@@ -350,7 +353,7 @@ impl Kernels {
     }
 
     /// y = Lab of x, normalised by mean and std.
-    pub(super) fn lab(
+    pub(crate) fn lab(
         &self,
         x: Pointer,
         [mean, std]: [Pointer; 2],
@@ -361,7 +364,7 @@ impl Kernels {
     }
 
     /// dx (+)= the gradient of Lab's input.
-    pub(super) fn lab_backward(
+    pub(crate) fn lab_backward(
         &self,
         [x, dy]: [Pointer; 2],
         [mean, std]: [Pointer; 2],
@@ -373,7 +376,7 @@ impl Kernels {
         self.launch(&self.of.lab_backward, ones(places)?, arguments)
     }
 
-    pub(super) fn l2_normalise(
+    pub(crate) fn l2_normalise(
         &self,
         x: Pointer,
         rows: usize,
@@ -384,7 +387,7 @@ impl Kernels {
         self.launch(&self.of.l2_normalise, blocks(rows, 128)?, (x, dim as u32, y, wide))
     }
 
-    pub(super) fn l2_normalise_backward(
+    pub(crate) fn l2_normalise_backward(
         &self,
         x: Pointer,
         [dy, wide]: [Pointer; 2],
@@ -429,7 +432,7 @@ fn eights(len: usize) -> Result<LaunchConfig> {
 }
 
 /// Blocks for a thread a value.
-pub(super) fn ones(len: usize) -> Result<LaunchConfig> {
+pub(crate) fn ones(len: usize) -> Result<LaunchConfig> {
     blocks(len.div_ceil(BLOCK as usize), BLOCK)
 }
 

@@ -24,7 +24,6 @@ pub mod quarters;
 pub mod similarity;
 pub mod tiles;
 pub mod uniform;
-pub mod upsample;
 pub mod window;
 
 pub use network::{NaiveNetwork, widen};

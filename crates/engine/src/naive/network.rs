@@ -2,11 +2,10 @@
 //!
 //! Every layer has memory of its own; there is no plan, no reuse, no fusion and no thread.
 
-use super::elementwise::{add, dropout_mask, masked, relu, relu_backward};
+use super::elementwise::{add, relu_backward};
 use super::window::Sliding;
-use super::{
-    activation, batch_norm, channels, conv, l2_normalise, lab, linear, optimisers, pool, upsample,
-};
+use super::{batch_norm, conv, linear, optimisers};
+use crate::ops::{Layer as _, NaiveAt, layer};
 use crate::{
     DropoutKey, Graph, Initial, Node, NodeId, Norm, Op, Optimiser, ParameterGroup, Role, Window,
 };
@@ -161,23 +160,12 @@ impl NaiveNetwork {
                 if relu { super::elementwise::relu(&y) } else { y }
             }
             Op::BatchNorm(norm) => self.norm_forward(i, norm, p, x),
-            Op::Relu => relu(&x),
-            Op::Activation(f) => activation::forward(f, &x),
             Op::Add => add(&x, self.value(node.inputs[1])),
-            Op::MaxPool(window) => pool::max(&self.sliding(node, window), &x),
-            Op::GlobalAvgPool => pool::global_average(input, &x),
-            Op::Upsample => upsample::forward(input, &x),
             Op::Linear { bias, .. } => {
                 let bias = bias.then(|| &self.parameters[p[1]][..]);
                 linear::forward(input.len(), &x, &self.parameters[p[0]], bias)
             }
-            Op::Dropout(p) if self.training => masked(&x, &self.dropout_mask(i, p, x.len())),
-            Op::Dropout(_) => x,
-            Op::L2Normalise => l2_normalise::forward(input.len(), &x),
-            Op::Channels { first } => {
-                channels::forward(&x, input.channels, first, node.shape.channels)
-            }
-            Op::Lab => lab::forward(&x, &self.parameters[p[0]], &self.parameters[p[1]]),
+            op => layer!(op, op => op.naive(&self.place(i, node), &x), else unreachable!()),
         }
     }
 
@@ -207,12 +195,7 @@ impl NaiveNetwork {
                 given
             }
             Op::BatchNorm(norm) => vec![self.norm_backward(i, norm, p, &dy)],
-            Op::Relu => vec![relu_backward(&y, &dy)],
-            Op::Activation(f) => vec![activation::backward(f, &y, &dy)],
             Op::Add => vec![dy.clone(), dy],
-            Op::MaxPool(window) => vec![pool::max_backward(&self.sliding(node, window), &x, &dy)],
-            Op::GlobalAvgPool => vec![pool::global_average_backward(input, &dy)],
-            Op::Upsample => vec![upsample::backward(input, &dy)],
             Op::Linear { out, bias } => {
                 let inputs = input.len();
                 self.parameter_gradients[p[0]] = linear::weight_gradient(inputs, out, &x, &dy);
@@ -221,22 +204,24 @@ impl NaiveNetwork {
                 }
                 vec![linear::input_gradient(inputs, &self.parameters[p[0]], &dy)]
             }
-            Op::Dropout(p) => vec![masked(&dy, &self.dropout_mask(i, p, dy.len()))],
-            Op::L2Normalise => vec![l2_normalise::backward(input.len(), &x, &dy)],
-            Op::Channels { first } => {
-                let channels = node.shape.channels;
-                vec![channels::forward(&dy, channels, -first, input.channels)]
-            }
-            Op::Lab => {
-                let [mean, std] = [p[0], p[1]].map(|p| &self.parameters[p][..]);
-                vec![lab::backward(&x, mean, std, &dy)]
+            op => {
+                let of = [&x[..], &y, &dy];
+                let at = self.place(i, node);
+                vec![layer!(op, op => op.naive_backward(&at, of), else unreachable!())]
             }
         }
     }
 
-    fn dropout_mask(&self, layer: usize, p: f32, len: usize) -> Vec<f64> {
-        let key = DropoutKey { seed: self.seed, pass: self.pass, layer };
-        dropout_mask(key, self.step, p, len)
+    fn place(&self, i: usize, node: &Node) -> NaiveAt<'_> {
+        let key = DropoutKey { seed: self.seed, pass: self.pass, layer: i };
+        let statistics = node.parameters.iter().map(|p| &self.parameters[*p][..]);
+        NaiveAt {
+            batch: self.batch,
+            input: self.graph.shape(node.inputs[0]),
+            output: node.shape,
+            draw: self.training.then_some((key, self.step)),
+            statistics: statistics.collect(),
+        }
     }
 
     /// Batch norm; `p` are its γ, β, running mean and running variance.

@@ -111,12 +111,6 @@ impl Builder<'_> {
                 if relu { self.head.relu(&format!("{name}.relu"), y) } else { Ok(y) }
             }
             Op::BatchNorm(norm) => self.diagonal(node, x, norm),
-            Op::Relu => self.head.relu(name, x),
-            Op::Activation(f) => self.head.activation(name, x, f),
-            Op::Add => self.head.add(name, x, inputs[1]),
-            Op::MaxPool(window) => self.head.max_pool(name, x, window),
-            Op::GlobalAvgPool => self.head.global_avg_pool(name, x),
-            Op::Upsample => self.head.upsample(name, x),
             Op::Linear { out, bias } => {
                 for parameter in &node.parameters {
                     self.values.push(self.read(*parameter)?);
@@ -124,14 +118,13 @@ impl Builder<'_> {
                 self.head.linear(name, x, out, bias)
             }
             Op::Dropout(_) => Ok(x),
-            Op::L2Normalise => self.head.l2_normalise(name, x),
-            Op::Channels { first } => self.head.channels(name, x, first, node.shape.channels),
             Op::Lab => {
                 for parameter in &node.parameters {
                     self.values.push(self.read(*parameter)?);
                 }
                 self.head.lab(name, x)
             }
+            _ => self.head.alike(name, node, inputs),
         }
     }
 

@@ -80,30 +80,6 @@ impl Kernels {
         self.launch(&self.of.global_average_backward, eights(len)?, arguments)
     }
 
-    pub(crate) fn upsample(
-        &self,
-        x: Pointer,
-        input: Shape,
-        batch: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        let ([_, width, c], len) = (three(input), 4 * batch * input.len());
-        self.launch(&self.of.upsample, ones(len)?, (x, width, c, len as u64, y))
-    }
-
-    pub(crate) fn upsample_backward(
-        &self,
-        dy: Pointer,
-        input: Shape,
-        batch: usize,
-        accumulate: bool,
-        dx: Pointer,
-    ) -> Result<()> {
-        let ([_, width, c], len) = (three(input), batch * input.len());
-        let arguments = (dy, width, c, len as u64, i32::from(accumulate), dx);
-        self.launch(&self.of.upsample_backward, ones(len)?, arguments)
-    }
-
     /// The places that a 1×1 window reads; a multiple of eight channels.
     pub(crate) fn gather(&self, x: Pointer, of: &Sliding, y: Pointer) -> Result<()> {
         let eights = of.batch * of.output.pixels() * of.input.channels / 8;

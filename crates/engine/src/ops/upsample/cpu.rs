@@ -1,4 +1,4 @@
-//! Each place four times; the maths is in [`crate::naive::upsample`]. Works row by row of the
+//! Each place four times; the maths is in [`super::naive`]. Works row by row of the
 //! input, whose two rows of the output lie one after the other.
 
 use rayon::prelude::*;
