@@ -88,16 +88,6 @@ pub enum TrainError {
         .differences.iter().map(Difference::to_string).collect::<Vec<_>>().join(", ")
     )]
     OtherSettings { path: PathBuf, differences: Vec<Difference> },
-    /// A run of a method of somebody's own, without it, or with another that was `brought`.
-    #[error(
-        "method.own: the run is by a method of a program's own, `{own}`, {}; go on with it from \
-         the program that has it (train_method), or start a new run",
-        .brought.as_ref().map_or(
-            "which is not here".into(),
-            |other| format!("and `{other}` was brought")
-        )
-    )]
-    OwnMethod { own: String, brought: Option<String> },
     /// A method that a file names.
     #[error(
         "method.name: this program has no method called `{method}`, only {}; go on with the run \

@@ -76,7 +76,7 @@ pub use minutes::{Costs, Measured, TimeBudget, found_by_first, measure};
 pub use position::{Position, Standing};
 pub use pretrained::Pretrained;
 pub use room::{check_room, check_room_to_train};
-pub use run::{Beginning, Outcome, train, train_method, train_with};
+pub use run::{Beginning, Outcome, train, train_by, train_with};
 pub use run_dir::{
     RunDir, check_run_name, checkpoint_path, embedding_path, model_path, refitted_path,
     run_name_from,

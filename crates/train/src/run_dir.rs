@@ -137,29 +137,6 @@ impl RunDir {
         self.config.machine = machine;
     }
 
-    /// Writes down that a method of this name, which somebody brings, trains the run; refuses
-    /// another than it was begun with.
-    pub(crate) fn name_method(&mut self, name: &str) -> Result<(), TrainError> {
-        match &self.config.method.own {
-            Some(own) if own == name => Ok(()),
-            Some(own) => {
-                Err(TrainError::OwnMethod { own: own.clone(), brought: Some(name.into()) })
-            }
-            // Begun before names were written down, or by a known method: its checkpoint says by
-            // which.
-            None if self.disk.exists(&self.checkpoint("last")) => Ok(()),
-            None => {
-                self.config.method.own = Some(name.into());
-                if !self.is_written_here() {
-                    return Ok(());
-                }
-                let (file, text) = (self.path.join("config.toml"), self.config.to_toml());
-                let written = AtomicFile::write_on(&*self.disk, &file, text.as_bytes());
-                written.map_err(|e| TrainError::io(&file, e))
-            }
-        }
-    }
-
     /// Where a checkpoint lies: `last`, `chosen` or `round-3`.
     pub fn checkpoint(&self, name: &str) -> PathBuf {
         checkpoint_path(&self.path, name)

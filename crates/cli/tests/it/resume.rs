@@ -136,20 +136,6 @@ fn the_words_that_began_a_run_go_on_with_it() {
     sandbox.run("train --resume finer --from runs/file").failed(2, "training.from");
 }
 
-/// Nothing of the run is lost by trying.
-#[test]
-fn a_run_of_a_method_of_a_programs_own_is_refused() {
-    let sandbox = trained("--embed-size 24");
-    let text = sandbox.text("runs/a/config.toml");
-    let own = text.replace("[method]\n", "[method]\nown = \"mine\"\n");
-    assert_ne!(own, text);
-    sandbox.write("runs/a/config.toml", own);
-    sandbox.run("train --resume a").failed(2, "method.own; `mine`");
-    assert!(sandbox.path("runs/a/model.safetensors").is_file());
-    sandbox.run("train --config runs/a/config.toml --name b").failed(2, "method.own");
-    assert_eq!(names(&sandbox.path("runs")), ["a"]);
-}
-
 /// What a method that another program added has learnt can be used here, and not gone on with.
 #[test]
 fn a_run_of_a_method_that_is_not_here_is_refused_and_its_model_used() {

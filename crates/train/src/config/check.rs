@@ -20,13 +20,11 @@ impl RunConfig {
         self.check_together()
     }
 
-    /// Refuses a run of a method that a program brought, or that this one does not have: nothing
-    /// here could go on with it.
+    /// Refuses a run of a method that this program does not have: nothing here could go on with it.
     pub fn check_method_is_known(&self) -> Result<(), TrainError> {
-        match &self.method.own {
-            Some(own) => Err(TrainError::OwnMethod { own: own.clone(), brought: None }),
-            None if self.method.name.is_known() => Ok(()),
-            None => Err(TrainError::UnknownMethod { method: self.method.name }),
+        match self.method.name.is_known() {
+            true => Ok(()),
+            false => Err(TrainError::UnknownMethod { method: self.method.name }),
         }
     }
 

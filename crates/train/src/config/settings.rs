@@ -41,9 +41,6 @@ settings! {
         /// and, Anchor Neighbourhood Discovery (the default for shapes and the paper), another
         /// method without labels, or supervised, from labels.
         name: &'static MethodSpec = &AND; [Any], flag long("method").common(), absent &AND;
-        /// The name of a method that a program brings (`train_method` of the Rust library); in
-        /// place of `name`, which then says only what the settings begin with.
-        own: Option<String> = None; [Any];
         /// Views of each picture in a step [default: 4 for simsiam, else 2].
         views: usize = 2; [AtLeastOne, AtMost(64)], flag long("views").common(); unwritten;
         /// Batch norm's statistics over each view or over all [default: all for anchorhood and

@@ -80,22 +80,8 @@ pub fn train_with(
     train_by(device, dir, data, (method, beginning), observer, stop)
 }
 
-/// Trains by a method that somebody brings, in place of the configured one. The run's configuration
-/// is given its name: only with it the run goes on.
-pub fn train_method(
-    device: &Device,
-    dir: &mut RunDir,
-    data: &Dataset,
-    method: Box<dyn Method>,
-    observer: &mut (dyn FnMut(&Event) + Send),
-    stop: &AtomicBool,
-) -> Result<Outcome, TrainError> {
-    dir.name_method(method.name())?;
-    let beginning = Beginning::default();
-    train_by(device, dir, data, (method, beginning), observer, stop)
-}
-
-fn train_by(
+/// The same by a method that is built already: the configured one, or one of its name.
+pub fn train_by(
     device: &Device,
     dir: &mut RunDir,
     data: &Dataset,

@@ -9,8 +9,8 @@ use anchorhood_models::RESNET18;
 use anchorhood_train::methods::{EpochStart, Method, Round, StateDict, StateError, ViewSettings};
 use anchorhood_train::{
     Beginning, Checkpoint, Event, MethodSpec, Outcome, Position, Preset, PretextMeasured,
-    RunConfig, RunDir, Standing, TrainError, Trainer, TrainingSet, build_method, methods,
-    train_method, train_with,
+    RunConfig, RunDir, Standing, TrainError, Trainer, TrainingSet, build_method, methods, train_by,
+    train_with,
 };
 use tempfile::TempDir;
 
@@ -188,7 +188,10 @@ impl Run {
         };
         let (device, dir, data) = (&self.device, &mut self.dir, &self.data);
         let outcome = match method {
-            Some(method) => train_method(device, dir, data, Box::new(method), &mut hear, &stopped),
+            Some(method) => {
+                let brought: Box<dyn Method> = Box::new(method);
+                train_by(device, dir, data, (brought, Beginning::default()), &mut hear, &stopped)
+            }
             None => train_with(device, dir, data, self.beginning.clone(), &mut hear, &stopped),
         };
         Ok((outcome?, told))

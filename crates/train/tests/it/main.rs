@@ -10,7 +10,6 @@ mod faults;
 mod from;
 mod interrupted;
 mod methods;
-mod own_method;
 mod pretext;
 mod ranks;
 mod settings;

@@ -36,8 +36,7 @@ fn every_setting_is_named_helped_and_flagged_once() {
         // model's.
         let pictures = ["data.set", "data.seen_from"].contains(&setting.name);
         let of_model = ["data.mean", "data.std", "training.from_fingerprint"];
-        let brought = setting.name == "method.own"; // by a program, not by what is typed
-        let no_flag = pictures || brought || of_model.contains(&setting.name);
+        let no_flag = pictures || of_model.contains(&setting.name);
         assert_eq!(setting.flag.is_none(), no_flag, "{}", setting.name);
         if let Some(flag) = setting.flag {
             assert!(!seen.contains(&flag.long), "--{} is there twice", flag.long);
