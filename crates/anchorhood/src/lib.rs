@@ -76,30 +76,30 @@
 //! # Search a folder
 //!
 //! ```
-//! use anchorhood::engine::Device;
-//! use anchorhood::search::{Model, PictureIndex};
+//! use anchorhood::prelude::*;
 //!
 //! # let place = tempfile::tempdir()?;
 //! # let run = &place.path().join("model.safetensors");
 //! # anchorhood::search::fuzzing::small_model().save(run)?;
-//! # let (folder, file) = (place.path().join("pictures"), place.path().join("pictures.index"));
+//! # let (folder, file) = (place.path().join("photos"), place.path().join("photos.index"));
 //! # std::fs::create_dir(&folder)?;
 //! # for (name, grey) in [("a", 0), ("b", 120), ("c", 255)] {
 //! #     let picture = image::RgbImage::from_pixel(20, 30, image::Rgb([grey, 255 - grey, 100]));
 //! #     picture.save(folder.join(name).with_extension("png"))?;
 //! # }
 //! # let query = folder.join("c.png");
-//! let (device, model) = (Device::cpu(2), Model::load(run)?);
-//! // From then on: PictureIndex::load(&file).
-//! let index = PictureIndex::build(&file, &model, &device, &folder)?;
-//! let vector = model.embedder(&device, 1, None)?.embed_file(&query)?;
-//! for hit in index.nearest(&vector, 20)? {
-//!     println!("{:.4}  {}", hit.similarity, index.picture(hit.index).display());
+//! let (images, model) = (Images::open(&folder)?, Model::load(run)?);
+//! // Or `Index::build(&images, &model)`, in the user's cache; later `Index::open(&file, &model)`.
+//! let index = Index::build_at(&file, &images, &model, &Device::auto(), &mut |_| {})?;
+//! for hit in index.search_file(&query, 20)? {
+//!     println!("{hit}");
 //! }
-//! # assert_eq!(index.nearest(&vector, 20)?.len(), 3);
-//! # assert_eq!(PictureIndex::load(&file)?.picture(index.nearest(&vector, 1)?[0].index), query);
+//! # assert_eq!(index.search_file(&query, 1)?[0].path, query);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`Index`] also finds duplicates, clusters, odd images, few images that stand for all, and carries
+//! labels.
 //!
 //! Whole programs are in `examples/`: `cargo run --release -p anchorhood --example train_own_data`,
 //! then `load_and_embed` and `search`; `and` is the paper's method in one file, written on the
@@ -117,6 +117,7 @@ mod explain;
 mod find;
 mod folder_report;
 mod images;
+mod index;
 mod length;
 mod outliers;
 mod pretrained;
@@ -136,6 +137,7 @@ pub use explain::Explained;
 pub use find::{checkpoint_of, embedding_file, find_run, latest_run, load_model, model_file};
 pub use folder_report::folder_events;
 pub use images::Images;
+pub use index::{Found, Index};
 pub use outliers::{Oddity, Outlier, outliers};
 pub use refit::{features_of_files, refit};
 pub use run::Run;
@@ -150,9 +152,9 @@ pub type Tell<'a> = &'a mut (dyn FnMut(&train::Event) + Send);
 /// What most programs need.
 pub mod prelude {
     pub use crate::engine::Device;
-    pub use crate::search::{Model, PictureIndex};
+    pub use crate::search::Model;
     pub use crate::train::{Event, Preset, RunConfig};
-    pub use crate::{Error, ErrorKind, Images, Run, Trainer};
+    pub use crate::{Error, ErrorKind, Found, Images, Index, Run, Trainer};
 }
 
 pub use anchorhood_data as data;
