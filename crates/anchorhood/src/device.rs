@@ -7,7 +7,7 @@ use anchorhood_engine::{Cuda, Device, SimdLevel};
 use anchorhood_train::{DeviceChoice, Event, MachineConfig};
 
 use crate::error::usage;
-use crate::{Error, Tell};
+use crate::{Error, OnEvent};
 
 /// More threads than this are a machine for larger pictures.
 const MANY_THREADS: usize = 16;
@@ -25,7 +25,7 @@ pub fn largest_images(machine: &MachineConfig) -> usize {
 
 /// The device that `machine` names. `auto` takes a GPU when one works, one process the first of
 /// several.
-pub fn open_device(machine: &MachineConfig, tell: Tell) -> Result<Device, Error> {
+pub fn open_device(machine: &MachineConfig, on_event: OnEvent) -> Result<Device, Error> {
     let gpu = |number| Device::cuda(number, machine.precision.into());
     Ok(match machine.device {
         DeviceChoice::Cuda(number) => gpu(number)?,
@@ -35,7 +35,7 @@ pub fn open_device(machine: &MachineConfig, tell: Tell) -> Result<Device, Error>
         DeviceChoice::Auto if Cuda::available() => match gpu(0) {
             Ok(gpu) => gpu,
             Err(why) => {
-                tell(&Event::warning(format!("no GPU is used: {why}")));
+                on_event(&Event::warning(format!("no GPU is used: {why}")));
                 cpu(machine)?
             }
         },
@@ -45,12 +45,12 @@ pub fn open_device(machine: &MachineConfig, tell: Tell) -> Result<Device, Error>
 
 /// The same for what a run has left: a GPU need not be the one it was trained on, which may not be
 /// here.
-pub fn open_device_again(machine: &MachineConfig, tell: Tell) -> Result<Device, Error> {
+pub fn open_device_again(machine: &MachineConfig, on_event: OnEvent) -> Result<Device, Error> {
     let device = match machine.device {
         DeviceChoice::Cpu => DeviceChoice::Cpu,
         _ => DeviceChoice::Auto,
     };
-    open_device(&MachineConfig { device, ..machine.clone() }, tell)
+    open_device(&MachineConfig { device, ..machine.clone() }, on_event)
 }
 
 /// The machine's settings for one of several processes: threads are divided, unless their number

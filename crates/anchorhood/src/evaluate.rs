@@ -19,8 +19,8 @@ pub struct Evaluation {
     pub raw_pixels: Accuracy,
 }
 
-/// Judges a model on images that have labels, a part of which is tested on: weighted kNN, by so many
-/// neighbours (200 by default, as in the paper).
+/// Evaluates a model on images that have labels, a part of which is tested on: weighted kNN, by so
+/// many neighbours (200 by default, as in the paper).
 pub fn evaluate(
     model: &Model,
     images: &Images,

@@ -6,20 +6,20 @@ use anchorhood_index::{Checked, KnownModel, Model, fetched_model, models_folder}
 use anchorhood_train::{Event, embedding_path, model_path};
 
 use crate::error::usage;
-use crate::{Error, Tell};
+use crate::{Error, OnEvent};
 
 /// Reads the model that a word means (`base`, a run's name or folder, a file, the name of a fetched
 /// model), and tells what was found out about it, or where damage to it would go unnoticed.
-pub fn load_model(runs: &Path, word: &str, tell: Tell) -> Result<Model, Error> {
+pub fn load_model(runs: &Path, word: &str, on_event: OnEvent) -> Result<Model, Error> {
     if word == Model::BASE {
         return Ok(Model::base()?);
     }
     let model = Model::load(embedding_file(runs, word)?)?;
     let path = model.path().display();
     match (model.found_out(), model.checked()) {
-        (Some(about), _) => tell(&Event::note(format!("{path}: {about}"))),
+        (Some(about), _) => on_event(&Event::note(format!("{path}: {about}"))),
         (None, Checked::Verified) => {}
-        (None, Checked::CannotBeChecked) => tell(&Event::warning(format!(
+        (None, Checked::CannotBeChecked) => on_event(&Event::warning(format!(
             "{path}: written by another program, without checksums: it cannot be checked for damage"
         ))),
     }

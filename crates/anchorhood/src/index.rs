@@ -14,7 +14,7 @@ use anchorhood_index::{
 };
 use anchorhood_train::Event;
 
-use crate::{Error, Images, LabelledIndex, Oddity, Outlier, Tell, outliers};
+use crate::{Error, Images, LabelledIndex, OnEvent, Outlier, OutlierKind, outliers};
 
 /// An index of a folder, with the model whose vectors it holds, on a device.
 ///
@@ -39,7 +39,7 @@ pub struct Index {
 
 /// An image that was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     /// Its number in the index.
     pub number: usize,
     /// Its name in the index.
@@ -50,7 +50,7 @@ pub struct Found {
     pub similarity: f32,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for SearchResult {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{:.4}  {}", self.similarity, self.name)
     }
@@ -65,14 +65,14 @@ impl Index {
         Index::build_at(&path, images, model, &Device::auto(), &mut |_| {})
     }
 
-    /// The same in a file and on a device of one's choice. `tell` hears of progress, and of files
+    /// The same in a file and on a device of one's choice. `on_event` hears of progress, and of files
     /// that cannot be read and are left out.
     pub fn build_at(
         path: impl AsRef<Path>,
         images: &Images,
         model: &Model,
         device: &Device,
-        tell: Tell,
+        on_event: OnEvent,
     ) -> Result<Index, Error> {
         let (path, folders) = (path.as_ref(), [folder_of(images)?]);
         let job = FolderJob::new(model, &folders, path);
@@ -88,10 +88,10 @@ impl Index {
         let job = FolderJob { known: known.as_ref(), ..job };
         let mut hear = |event: FolderEvent| match event {
             FolderEvent::Progress { done, total } => {
-                tell(&Event::Loading { done, pictures: total });
+                on_event(&Event::Loading { done, pictures: total });
             }
             FolderEvent::Skipped { name, why } => {
-                tell(&Event::warning(format!("{name}: skipped: {why}")));
+                on_event(&Event::warning(format!("{name}: skipped: {why}")));
             }
             _ => {}
         };
@@ -142,9 +142,9 @@ impl Index {
     }
 
     /// The images most similar to a vector of its model, most similar first.
-    pub fn search(&self, vector: &[f32], count: usize) -> Result<Vec<Found>, Error> {
+    pub fn search(&self, vector: &[f32], count: usize) -> Result<Vec<SearchResult>, Error> {
         let found = self.device.within(|| self.index.nearest(vector, count))?;
-        let found = found.into_iter().map(|hit| Found {
+        let found = found.into_iter().map(|hit| SearchResult {
             number: hit.index,
             name: self.name(hit.index).into(),
             path: self.path(hit.index),
@@ -154,7 +154,11 @@ impl Index {
     }
 
     /// The images most similar to one in a file.
-    pub fn search_file(&self, file: impl AsRef<Path>, count: usize) -> Result<Vec<Found>, Error> {
+    pub fn search_file(
+        &self,
+        file: impl AsRef<Path>,
+        count: usize,
+    ) -> Result<Vec<SearchResult>, Error> {
         let vector = self.model.embedder(&self.device, 1, None)?.embed_file(file.as_ref())?;
         self.search(&vector, count)
     }
@@ -182,8 +186,8 @@ impl Index {
     }
 
     /// All images, the oddest first.
-    pub fn outliers(&self, by: Oddity, tell: Tell) -> Result<Vec<Outlier>, Error> {
-        outliers(&self.index, &self.device, by, tell)
+    pub fn outliers(&self, by: OutlierKind, on_event: OnEvent) -> Result<Vec<Outlier>, Error> {
+        outliers(&self.index, &self.device, by, on_event)
     }
 
     /// The images with labels, those of sub-folders where none are given: to
@@ -227,12 +231,12 @@ mod tests {
         let (images, model) = (Images::open(&folder).unwrap(), Model::base().unwrap());
         let (file, device) = (place.path().join("photos.index"), Device::cpu(2));
         let mut warnings = vec![];
-        let mut tell = |event: &Event| {
+        let mut on_event = |event: &Event| {
             if let Event::Warning { message } = event {
                 warnings.push(message.clone());
             }
         };
-        let index = Index::build_at(&file, &images, &model, &device, &mut tell).unwrap();
+        let index = Index::build_at(&file, &images, &model, &device, &mut on_event).unwrap();
         assert!(warnings.len() == 1 && warnings[0].starts_with("broken.png"), "{warnings:?}");
         assert_eq!(index.len(), 12);
         let found = index.search_file(folder.join("04.png"), 3).unwrap();
@@ -243,7 +247,7 @@ mod tests {
         assert_eq!(copies.groups.len(), 6);
         assert_eq!(index.cluster(3, 0).unwrap().len(), 3);
         assert_eq!(index.select(4).unwrap().len(), 4);
-        assert_eq!(index.outliers(Oddity::Unlike(3), &mut |_| {}).unwrap().len(), 12);
+        assert_eq!(index.outliers(OutlierKind::Unlike(3), &mut |_| {}).unwrap().len(), 12);
         assert_eq!(Index::open(&file, &model).unwrap().on(device).len(), 12);
         let none = index.labelled(None).err().unwrap();
         assert_eq!(none.kind(), ErrorKind::Usage);

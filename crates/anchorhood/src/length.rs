@@ -11,7 +11,7 @@ use anchorhood_train::{
     Beginning, Event, Measured, Pretrained, RunConfig, TimeBudget, found_by_first, measure,
 };
 
-use crate::{Error, Tell, refit};
+use crate::{Error, OnEvent, refit};
 
 /// Pixels that a run looks at where nobody says how long it is to be: 330,000 views of 32×32, two
 /// to five minutes on two cores at the quick preset's width.
@@ -56,19 +56,19 @@ pub struct Timed<'a> {
 
 impl Timed<'_> {
     /// The configuration that ends within so many minutes, with its floors.
-    pub fn within(&self, minutes: f64, tell: Tell) -> Result<(RunConfig, Beginning), Error> {
+    pub fn within(&self, minutes: f64, on_event: OnEvent) -> Result<(RunConfig, Beginning), Error> {
         let (measured, budget, rounds) = self.measured(self.budget(minutes))?;
         let with = |rounds, epochs| self.config.with_rounds(rounds, epochs);
         let found = || measured.fitted(&budget, rounds, with);
         let (rounds, epochs) = found_by_first(self.device.communicator(), found)?;
         let fitted = with(rounds, epochs);
-        tell(&measured.event(&budget, self.config, &fitted));
+        on_event(&measured.event(&budget, self.config, &fitted));
         Ok((fitted, Beginning::after(measured)))
     }
 
     /// The configuration where this machine is fast enough for it, else one that ends within
     /// [`QUICK_MINUTES`], with its floors.
-    pub fn shortened(&self, tell: Tell) -> Result<(RunConfig, Beginning), Error> {
+    pub fn shortened(&self, on_event: OnEvent) -> Result<(RunConfig, Beginning), Error> {
         let config = self.config;
         let budget = TimeBudget { timing: A_GLANCE, ..self.budget(QUICK_MINUTES) };
         let (measured, budget, rounds) = self.measured(budget)?;
@@ -81,9 +81,9 @@ impl Timed<'_> {
         let fitted = config.with_rounds(rounds, epochs);
         let foreseen = measured.foreseen(&budget, &fitted);
         if foreseen <= budget.seconds {
-            tell(&measured.event(&budget, config, &fitted));
+            on_event(&measured.event(&budget, config, &fitted));
             let whole = (own.rounds + 1) * own.epochs;
-            tell(&Event::note(format!(
+            on_event(&Event::note(format!(
                 "(a faster machine would take {whole} in all; --minutes or --epochs for longer)"
             )));
         } else {
@@ -91,7 +91,7 @@ impl Timed<'_> {
                 0 => "one epoch".into(),
                 rounds => format!("an epoch in each of {} rounds", rounds + 1),
             };
-            tell(&Event::warning(format!(
+            on_event(&Event::warning(format!(
                 "as little as {least} will take about {} here; --limit learns from fewer pictures",
                 duration(foreseen)
             )));

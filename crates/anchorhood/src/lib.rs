@@ -25,8 +25,8 @@
 //! # Train on your own images
 //!
 //! A folder, a published set, bytes in memory, or a function that makes them ([`Images`]). Labels
-//! are optional, and only judge. What is not said is decided as the command line decides it, and the
-//! same settings give the same bits.
+//! are optional, and only judge. What is not said is decided as the command line decides it, and
+//! the same settings give the same bits.
 //!
 //! ```
 //! use anchorhood::prelude::*;
@@ -98,8 +98,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Index`] also finds duplicates, clusters, odd images, few images that stand for all, and carries
-//! labels.
+//! [`Index`] also finds duplicates, clusters, odd images, few images that stand for all, and
+//! carries labels.
 //!
 //! Whole programs are in `examples/`: `cargo run --release -p anchorhood --example train_own_data`,
 //! then `load_and_embed` and `search`; `and` is the paper's method in one file, written on the
@@ -137,8 +137,8 @@ pub use explain::Explained;
 pub use find::{checkpoint_of, embedding_file, find_run, latest_run, load_model, model_file};
 pub use folder_report::folder_events;
 pub use images::Images;
-pub use index::{Found, Index};
-pub use outliers::{Oddity, Outlier, outliers};
+pub use index::{Index, SearchResult};
+pub use outliers::{Outlier, OutlierKind, outliers};
 pub use refit::{features_of_files, refit};
 pub use run::Run;
 pub use run_images::open_images_of;
@@ -147,14 +147,14 @@ pub use run_report::write_run_report;
 pub use trainer::Trainer;
 
 /// Who hears what happens.
-pub type Tell<'a> = &'a mut (dyn FnMut(&train::Event) + Send);
+pub type OnEvent<'a> = &'a mut (dyn FnMut(&train::Event) + Send);
 
 /// What most programs need.
 pub mod prelude {
     pub use crate::engine::Device;
     pub use crate::search::Model;
     pub use crate::train::{Event, Preset, RunConfig};
-    pub use crate::{Error, ErrorKind, Found, Images, Index, Run, Trainer};
+    pub use crate::{Error, ErrorKind, Images, Index, Run, SearchResult, Trainer};
 }
 
 pub use anchorhood_data as data;

@@ -9,11 +9,11 @@ use anchorhood_index::PictureIndex;
 use anchorhood_index::curate::{Appearance, outlier_scores};
 use anchorhood_train::Event;
 
-use crate::{Error, Tell};
+use crate::{Error, OnEvent};
 
 /// What makes an image odd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Oddity {
+pub enum OutlierKind {
     /// It is unlike those most like it, of which so many are looked at.
     Unlike(usize),
     /// Its edges are soft.
@@ -41,49 +41,57 @@ pub struct Outlier {
 pub fn outliers(
     index: &PictureIndex,
     device: &Device,
-    by: Oddity,
-    tell: Tell,
+    by: OutlierKind,
+    on_event: OnEvent,
 ) -> Result<Vec<Outlier>, Error> {
     let mut found = match by {
-        Oddity::Unlike(k) => unlike(index, device, k, tell)?,
-        Oddity::Blurry | Oddity::Dark | Oddity::Bright | Oddity::Flat => looking(index, by, tell),
+        OutlierKind::Unlike(k) => unlike(index, device, k, on_event)?,
+        OutlierKind::Blurry | OutlierKind::Dark | OutlierKind::Bright | OutlierKind::Flat => {
+            looking(index, by, on_event)
+        }
     };
     found.sort_by(|a, b| by.first(a.score, b.score).then(a.picture.cmp(&b.picture)));
     Ok(found)
 }
 
-impl Oddity {
+impl OutlierKind {
     /// What the command line calls it.
     pub fn name(self) -> &'static str {
         match self {
-            Oddity::Unlike(_) => "unlike",
-            Oddity::Blurry => "blurry",
-            Oddity::Dark => "dark",
-            Oddity::Bright => "bright",
-            Oddity::Flat => "flat",
+            OutlierKind::Unlike(_) => "unlike",
+            OutlierKind::Blurry => "blurry",
+            OutlierKind::Dark => "dark",
+            OutlierKind::Bright => "bright",
+            OutlierKind::Flat => "flat",
         }
     }
 
     /// The one of a name.
-    pub fn named(name: &str, k: usize) -> Option<Oddity> {
-        let all = [Oddity::Unlike(k), Oddity::Blurry, Oddity::Dark, Oddity::Bright, Oddity::Flat];
+    pub fn named(name: &str, k: usize) -> Option<OutlierKind> {
+        let all = [
+            OutlierKind::Unlike(k),
+            OutlierKind::Blurry,
+            OutlierKind::Dark,
+            OutlierKind::Bright,
+            OutlierKind::Flat,
+        ];
         all.into_iter().find(|oddity| oddity.name() == name)
     }
 
     /// Which of two scores is odder: it is less.
     fn first(self, a: f32, b: f32) -> Ordering {
         match self {
-            Oddity::Unlike(_) | Oddity::Bright => b.total_cmp(&a),
-            Oddity::Blurry | Oddity::Dark | Oddity::Flat => a.total_cmp(&b),
+            OutlierKind::Unlike(_) | OutlierKind::Bright => b.total_cmp(&a),
+            OutlierKind::Blurry | OutlierKind::Dark | OutlierKind::Flat => a.total_cmp(&b),
         }
     }
 
     fn score(self, seen: &Appearance) -> f32 {
         match self {
-            Oddity::Blurry => seen.sharpness,
-            Oddity::Dark | Oddity::Bright => seen.brightness,
-            Oddity::Flat => seen.contrast,
-            Oddity::Unlike(_) => 0.0, // told by vectors
+            OutlierKind::Blurry => seen.sharpness,
+            OutlierKind::Dark | OutlierKind::Bright => seen.brightness,
+            OutlierKind::Flat => seen.contrast,
+            OutlierKind::Unlike(_) => 0.0, // told by vectors
         }
     }
 }
@@ -92,20 +100,20 @@ fn unlike(
     index: &PictureIndex,
     device: &Device,
     k: usize,
-    tell: Tell,
+    on_event: OnEvent,
 ) -> Result<Vec<Outlier>, Error> {
-    let tell = Mutex::new(tell);
+    let on_event = Mutex::new(on_event);
     let (vectors, dim, pictures) = (index.vectors()?, index.parts().dim, index.len());
-    let tell = |done| loading(&tell, done, pictures);
-    let scores = outlier_scores(device, vectors, dim, k, &tell);
+    let on_event = |done| loading(&on_event, done, pictures);
+    let scores = outlier_scores(device, vectors, dim, k, &on_event);
     let odd = |(picture, score)| Outlier { picture, score, appearance: None };
     Ok(scores?.into_iter().enumerate().map(odd).collect())
 }
 
-fn looking(index: &PictureIndex, by: Oddity, tell: Tell) -> Vec<Outlier> {
-    let tell = Mutex::new(tell);
+fn looking(index: &PictureIndex, by: OutlierKind, on_event: OnEvent) -> Vec<Outlier> {
+    let on_event = Mutex::new(on_event);
     let paths: Vec<PathBuf> = (0..index.len()).map(|i| index.picture(i)).collect();
-    let seen = Appearance::of_files(&paths, &|done| loading(&tell, done, paths.len()));
+    let seen = Appearance::of_files(&paths, &|done| loading(&on_event, done, paths.len()));
     let (mut odd, mut unread) = (vec![], vec![]);
     for (picture, seen) in seen.into_iter().enumerate() {
         match seen {
@@ -116,8 +124,8 @@ fn looking(index: &PictureIndex, by: Oddity, tell: Tell) -> Vec<Outlier> {
         }
     }
     if let Some((first, why)) = unread.first() {
-        let tell = tell.into_inner().unwrap_or_else(PoisonError::into_inner);
-        tell(&Event::warning(format!(
+        let on_event = on_event.into_inner().unwrap_or_else(PoisonError::into_inner);
+        on_event(&Event::warning(format!(
             "{} pictures could not be read; the first is {} ({why})",
             unread.len(),
             index.name(*first)
@@ -127,8 +135,8 @@ fn looking(index: &PictureIndex, by: Oddity, tell: Tell) -> Vec<Outlier> {
 }
 
 /// Tells that so many are done, unless somebody else is telling it.
-fn loading(tell: &Mutex<Tell>, done: usize, pictures: usize) {
-    if let Ok(mut tell) = tell.try_lock() {
-        tell(&Event::Loading { done, pictures });
+fn loading(on_event: &Mutex<OnEvent>, done: usize, pictures: usize) {
+    if let Ok(mut on_event) = on_event.try_lock() {
+        on_event(&Event::Loading { done, pictures });
     }
 }

@@ -7,12 +7,16 @@ use anchorhood_index::Model;
 use anchorhood_train::{Event, Pretrained, RunConfig};
 
 use crate::error::usage;
-use crate::{Error, Tell, load_model};
+use crate::{Error, OnEvent, load_model};
 
 /// The model that a configuration begins from, if it begins from one.
-pub(crate) fn of(config: &RunConfig, runs: &Path, tell: Tell) -> Result<Option<Pretrained>, Error> {
+pub(crate) fn of(
+    config: &RunConfig,
+    runs: &Path,
+    on_event: OnEvent,
+) -> Result<Option<Pretrained>, Error> {
     let from = config.training.from.as_deref();
-    from.map(|from| load(from, runs, tell)).transpose()
+    from.map(|from| load(from, runs, on_event)).transpose()
 }
 
 /// The same for a run that goes on: needed where it has no checkpoint yet, and looked at otherwise.
@@ -20,13 +24,13 @@ pub(crate) fn of_resumed(
     run: &Path,
     config: &RunConfig,
     runs: &Path,
-    tell: Tell,
+    on_event: OnEvent,
 ) -> Result<Option<Pretrained>, Error> {
     let begun = anchorhood_train::model_path(run).is_file();
-    match of(config, runs, tell) {
+    match of(config, runs, on_event) {
         Ok(Some(model)) if begun => {
             if config.training.from_fingerprint.as_deref() != Some(&model.fingerprint) {
-                tell(&Event::warning(format!(
+                on_event(&Event::warning(format!(
                     "{} is not the model any more that this run began from; the run goes on from \
                      its own checkpoint",
                     model.name
@@ -51,7 +55,7 @@ pub(crate) fn is_the_same(asked: &RunConfig, run: &RunConfig, runs: &Path) -> bo
     model.is_some_and(|model| theirs.from_fingerprint == Some(model.fingerprint))
 }
 
-fn load(from: &str, runs: &Path, tell: Tell) -> Result<Pretrained, Error> {
+fn load(from: &str, runs: &Path, on_event: OnEvent) -> Result<Pretrained, Error> {
     if Path::new(from).extension().is_some_and(|e| e == "onnx") {
         return Err(usage!(
             "--from {from}: ONNX models are used as they are (`--model {from}`); training goes on \
@@ -59,7 +63,7 @@ fn load(from: &str, runs: &Path, tell: Tell) -> Result<Pretrained, Error> {
              or from torchvision's or timm's ResNet weights"
         ));
     }
-    let model = load_model(runs, from, tell)?;
+    let model = load_model(runs, from, on_event)?;
     let name = whereabouts(&model, from);
     Ok(model.pretrained(name)?)
 }

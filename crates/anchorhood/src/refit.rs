@@ -14,7 +14,7 @@ use anchorhood_train::{
 };
 
 use crate::evaluate::vote;
-use crate::{Error, Tell};
+use crate::{Error, OnEvent};
 
 /// Pictures at a time.
 const BATCH: usize = 64;
@@ -27,10 +27,10 @@ const A_GPU: f64 = 5.0;
 /// The model that a run which has just ended is used by, where it is given pictures of another size
 /// than it learnt with, judged where there are labels. The run is whole without it, so what goes
 /// wrong is a warning.
-pub fn refit(run: &Path, data: &Dataset, device: &Device, tell: Tell) {
-    if let Err(error) = refitted(run, data, device, tell) {
+pub fn refit(run: &Path, data: &Dataset, device: &Device, on_event: OnEvent) {
+    if let Err(error) = refitted(run, data, device, on_event) {
         let why = error.with_advice();
-        tell(&Event::warning(format!(
+        on_event(&Event::warning(format!(
             "the model is that for the pictures it learnt from alone: {why}"
         )));
     }
@@ -62,12 +62,12 @@ fn wanted(config: &RunConfig, data: &Dataset) -> Option<usize> {
     config.data.embed_size.filter(|size| *size != learnt)
 }
 
-fn refitted(run: &Path, data: &Dataset, device: &Device, tell: Tell) -> Result<(), Error> {
+fn refitted(run: &Path, data: &Dataset, device: &Device, on_event: OnEvent) -> Result<(), Error> {
     let config = RunDir::config_of(run)?;
     let Some(size) = wanted(&config, data) else {
         return Ok(());
     };
-    tell(&Event::note(format!("the model, given pictures of {size}×{size} …")));
+    on_event(&Event::note(format!("the model, given pictures of {size}×{size} …")));
     let model = Model::load(model_path(run))?.at_size(size)?;
     let power = config.method.whiten;
     let model = match power > 0.0 && config.method.name.compares_views() {

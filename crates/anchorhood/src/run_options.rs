@@ -12,7 +12,7 @@ use anchorhood_train::{
 
 use crate::error::usage;
 use crate::explain::Trace;
-use crate::{Error, Tell, pretrained};
+use crate::{Error, OnEvent, pretrained};
 
 /// What is asked for of a run. What nobody asks for is the preset's, the method's, the model's that
 /// the run begins from, or follows from the images and the time there is.
@@ -118,11 +118,11 @@ impl RunOptions {
     pub(crate) fn new_run(
         &self,
         runs: &Path,
-        tell: Tell,
+        on_event: OnEvent,
         trace: &mut Trace,
     ) -> Result<(RunConfig, Option<Pretrained>), Error> {
         let begun = self.begun_with(None, self.usual_method(None), None, &mut Trace::default())?;
-        let model = pretrained::of(&begun, runs, tell)?;
+        let model = pretrained::of(&begun, runs, on_event)?;
         let config = self.configuration(None, model.as_ref(), trace)?;
         if let Some(model) = &model {
             model.check(&config)?;

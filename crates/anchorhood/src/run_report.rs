@@ -10,7 +10,7 @@ use anchorhood_report::{RunRecord, write_report};
 use anchorhood_train::evaluation::Rows;
 use anchorhood_train::{Event, checkpoint_path, model_path};
 
-use crate::{Error, Tell};
+use crate::{Error, OnEvent};
 
 /// More pictures than this are not embedded for a page.
 const MOST_EMBEDDED: usize = 100_000;
@@ -22,11 +22,11 @@ pub fn write_run_report(
     data: &Result<impl Borrow<Dataset>, String>,
     open: &dyn Fn() -> Result<Device, Error>,
     overwrite: bool,
-    tell: Tell,
+    on_event: OnEvent,
 ) -> Result<PathBuf, Error> {
     let mut record = RunRecord::read(run)?;
     if let Some(left_out) = &record.left_out {
-        tell(&Event::warning(format!("{}: {left_out}", run.display())));
+        on_event(&Event::warning(format!("{}: {left_out}", run.display())));
     }
     let pictures = match data {
         Ok(data) => Ok(&data.borrow().train),
@@ -38,7 +38,7 @@ pub fn write_run_report(
     {
         match open().and_then(|device| embedded(run, train, &device)) {
             Ok(vectors) => record.embedding = Some(vectors),
-            Err(error) => tell(&Event::warning(format!(
+            Err(error) => on_event(&Event::warning(format!(
                 "pictures are not shown beside those most like them: {}",
                 error.with_advice()
             ))),

@@ -22,7 +22,7 @@ use crate::refit::{forget_refitted, refit};
 use crate::run_options::Configure;
 use crate::tensorboard::Follower;
 use crate::{
-    Error, Explained, Images, Run, RunOptions, Tell, folder_events, pretrained, run_images,
+    Error, Explained, Images, OnEvent, Run, RunOptions, folder_events, pretrained, run_images,
     write_run_report,
 };
 
@@ -41,7 +41,10 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 /// let run = Trainer::new(&images)
 ///     .preset(Preset::Quick)
 ///     .configure(|config| config.training.epochs = 1)
-/// #   .configure(|c| { c.training.epochs = 1; c.training.rounds = 0; c.network.width = 2; c.data.shapes_train = 64; c.data.shapes_test = 32 })
+/// #   .configure(|config| {
+/// #       (config.training.epochs, config.training.rounds, config.network.width) = (1, 0, 2);
+/// #       (config.data.shapes_train, config.data.shapes_test) = (64, 32);
+/// #   })
 ///     .device(Device::auto())
 ///     .run_dir(runs.join("shapes"))
 ///     .on_event(|event| if let Event::EpochEnded(e) = event { println!("loss {}", e.loss) })
@@ -148,7 +151,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Gives a setting a value, as it could be typed: `.set(setting, "30")`; see [`Setting::named`].
+    /// Gives a setting a value, as it could be typed: `.set(setting, "30")`; see
+    /// [`Setting::named`].
     pub fn set(mut self, setting: &'static Setting, text: &str) -> Self {
         self.options.settings.add(setting, text);
         self
@@ -194,8 +198,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Where the images of a resumed run lie now.
-    pub fn moved_to(mut self, place: impl Into<String>) -> Self {
+    /// Where the images of a resumed run are now.
+    pub fn data_path(mut self, place: impl Into<String>) -> Self {
         self.moved = Some(place.into());
         self
     }
@@ -213,7 +217,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Trains as one of several processes.
-    pub fn among(mut self, communicator: Communicator, launch: Option<Launch>) -> Self {
+    pub fn process_group(mut self, communicator: Communicator, launch: Option<Launch>) -> Self {
         self.together = (communicator, launch);
         self
     }
@@ -242,11 +246,11 @@ impl<'a> Trainer<'a> {
         let first = device.communicator().is_first();
         let mut dir = self.folder(&plan, &data, first)?;
         let mut follower = Follower::new(dir.path(), self.tensorboard && first);
-        let tell = &mut *self.on_event;
+        let on_event = &mut *self.on_event;
         let mut observer = |event: &Event| {
-            tell(event);
+            on_event(event);
             if let Some(message) = follower.event(event) {
-                tell(&Event::Warning { message });
+                on_event(&Event::Warning { message });
             }
         };
         let outcome = train_with(&device, &mut dir, &data, beginning, &mut observer, self.stop)?;
@@ -254,7 +258,7 @@ impl<'a> Trainer<'a> {
         let path = dir.path().to_path_buf();
         drop(dir); // the model, judged as it is used, is added to its events
         if let (Outcome::Finished(_), true) = (&outcome, first) {
-            finish(&path, &data, &device.alone(), tell)?;
+            finish(&path, &data, &device.alone(), on_event)?;
         }
         match first {
             true => Run::after(&path, outcome),
@@ -269,9 +273,9 @@ impl<'a> Trainer<'a> {
         let data = self.open(&plan)?;
         if let Plan::New(config) = &mut plan {
             self.fit(config, &data, &mut trace)?;
-            let tell = &mut *self.on_event;
+            let on_event = &mut *self.on_event;
             if let Some(model) = &model {
-                tell(&Event::note(begins_from(model, config)));
+                on_event(&Event::note(begins_from(model, config)));
             }
         }
         let (communicator, launch) = &self.together;
@@ -283,14 +287,14 @@ impl<'a> Trainer<'a> {
                 machine.device
             ));
         }
-        let tell = &mut *self.on_event;
+        let on_event = &mut *self.on_event;
         if let Some(carrier) = communicator.describe() {
             let ranks = communicator.ranks();
-            tell(&Event::note(format!("{ranks} processes train together, by {carrier}")));
+            on_event(&Event::note(format!("{ranks} processes train together, by {carrier}")));
         }
         let device = match &self.device {
             Some(device) => device.clone(),
-            None => open_device(&machine, tell)?,
+            None => open_device(&machine, on_event)?,
         };
         let device = device.among(communicator.clone());
         let mut beginning = Beginning::default();
@@ -311,9 +315,9 @@ impl<'a> Trainer<'a> {
         if let (None, None, Some(data)) = (&self.resume, &self.options.data, in_memory) {
             self.options.data = Some(data.name.clone());
         }
-        let (options, tell) = (&self.options, &mut *self.on_event);
+        let (options, on_event) = (&self.options, &mut *self.on_event);
         let Some(path) = self.resume.clone() else {
-            let (mut config, model) = options.new_run(&self.runs, tell, trace)?;
+            let (mut config, model) = options.new_run(&self.runs, on_event, trace)?;
             config.data.settle();
             return Ok((Plan::New(Box::new(config)), model));
         };
@@ -331,7 +335,7 @@ impl<'a> Trainer<'a> {
         if !differences.is_empty() {
             return Err(TrainError::OtherSettings { path, differences }.into());
         }
-        let model = pretrained::of_resumed(&path, &config, &self.runs, tell)?;
+        let model = pretrained::of_resumed(&path, &config, &self.runs, on_event)?;
         Ok((Plan::Resume(path, Box::new(config)), model))
     }
 
@@ -417,10 +421,10 @@ impl<'a> Trainer<'a> {
         }
         let fellows = fellow_readers(&self.together.0);
         let data = {
-            let tell = Mutex::new(&mut *self.on_event);
+            let on_event = Mutex::new(&mut *self.on_event);
             let progress = |done, pictures| {
-                if let Ok(mut tell) = tell.try_lock() {
-                    tell(&Event::Loading { done, pictures });
+                if let Ok(mut on_event) = on_event.try_lock() {
+                    on_event(&Event::Loading { done, pictures });
                 }
             };
             match plan {
@@ -441,25 +445,25 @@ impl<'a> Trainer<'a> {
                 }
             }
         };
-        tell_of(&data, &mut *self.on_event);
+        report_data(&data, &mut *self.on_event);
         Ok(data)
     }
 }
 
 /// What was found in a folder, and what could not be read.
-fn tell_of(data: &Dataset, tell: Tell) {
-    folder_events(&data.report).iter().for_each(&mut *tell);
+fn report_data(data: &Dataset, on_event: OnEvent) {
+    folder_events(&data.report).iter().for_each(&mut *on_event);
     for (path, why) in &data.skipped {
-        tell(&Event::warning(format!("{path}: skipped: {why}")));
+        on_event(&Event::warning(format!("{path}: skipped: {why}")));
     }
     // Those of the training part are told as training meets them.
     let test = data.test.iter().flat_map(|test| test.pictures.failures());
     for (path, why) in test {
-        tell(&Event::warning(format!("{path}: {why}; it is seen as plain grey")));
+        on_event(&Event::warning(format!("{path}: {why}; it is seen as plain grey")));
     }
     if !data.skipped.is_empty() {
         let read = data.train.pictures.len() + data.test.as_ref().map_or(0, |t| t.pictures.len());
-        tell(&Event::warning(format!(
+        on_event(&Event::warning(format!(
             "{} of {} pictures could not be read and were skipped",
             data.skipped.len(),
             data.skipped.len() + read
@@ -488,13 +492,13 @@ fn begins_from(model: &Pretrained, config: &RunConfig) -> String {
 
 /// Makes what a run that came to its end is used by and looked at: its model, curve and report. The
 /// run is whole without them, so what goes wrong is a warning.
-fn finish(run: &Path, data: &Dataset, device: &Device, tell: Tell) -> Result<(), Error> {
-    refit(run, data, device, tell);
+fn finish(run: &Path, data: &Dataset, device: &Device, on_event: OnEvent) -> Result<(), Error> {
+    refit(run, data, device, on_event);
     let summary = Summary::of(&read_metrics(&run.join("metrics.jsonl"))?.events);
     write_curve(&summary, &run.join("curve.svg"))?;
-    if let Err(error) = write_run_report(run, &Ok(data), &|| Ok(device.clone()), false, tell) {
+    if let Err(error) = write_run_report(run, &Ok(data), &|| Ok(device.clone()), false, on_event) {
         let why = error.with_advice();
-        tell(&Event::warning(format!("no report was written: {why}")));
+        on_event(&Event::warning(format!("no report was written: {why}")));
     }
     Ok(())
 }

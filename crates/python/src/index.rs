@@ -13,7 +13,7 @@ use anchorhood::search::{
     SearchError, Sheet, Shown, Tile, cached_index, decide_not_duplicates,
 };
 use anchorhood::storage::Disk;
-use anchorhood::{Classifier, Error, LabelledIndex, Oddity, outliers};
+use anchorhood::{Classifier, Error, LabelledIndex, OutlierKind, outliers};
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -360,7 +360,7 @@ impl Index {
 
     /// The oddest pictures: number and score; and what there is to know.
     fn outliers(&self, py: Python<'_>, by: &str, k: usize) -> PyResult<Vec<(usize, f32)>> {
-        let by = Oddity::named(by, k).ok_or_else(|| {
+        let by = OutlierKind::named(by, k).ok_or_else(|| {
             InputError::new_err(format!(
                 "by: there is no `{by}`; there are unlike, blurry, dark, bright and flat"
             ))

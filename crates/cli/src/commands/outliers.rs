@@ -4,7 +4,7 @@
 use anchorhood::engine::Device;
 use anchorhood::search::Shown;
 use anchorhood::train::Event;
-use anchorhood::{Oddity, Outlier, outliers};
+use anchorhood::{Outlier, OutlierKind, outliers};
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 
@@ -49,13 +49,13 @@ pub enum By {
 }
 
 impl By {
-    fn oddity(self, k: u32) -> Oddity {
+    fn kind(self, k: u32) -> OutlierKind {
         match self {
-            By::Unlike => Oddity::Unlike(k as usize),
-            By::Blurry => Oddity::Blurry,
-            By::Dark => Oddity::Dark,
-            By::Bright => Oddity::Bright,
-            By::Flat => Oddity::Flat,
+            By::Unlike => OutlierKind::Unlike(k as usize),
+            By::Blurry => OutlierKind::Blurry,
+            By::Dark => OutlierKind::Dark,
+            By::Bright => OutlierKind::Bright,
+            By::Flat => OutlierKind::Flat,
         }
     }
 }
@@ -73,7 +73,7 @@ pub fn run(args: &OutliersArgs) -> Result<(), Failure> {
         Event::Loading { done, pictures } => bar.at(*done, *pictures),
         other => terminal::tell(other),
     };
-    let found = outliers(&index, &device, args.by.oddity(args.k), &mut tell);
+    let found = outliers(&index, &device, args.by.kind(args.k), &mut tell);
     drop(bar);
     let mut odd = found?;
     odd.truncate(args.n);
@@ -81,14 +81,14 @@ pub fn run(args: &OutliersArgs) -> Result<(), Failure> {
         let (name, note) = (index.name(one.picture), format!("{:.3}", one.score));
         Listed {
             shown: Shown { picture: one.picture, note, ..Shown::default() },
-            object: as_json(args.by.oddity(args.k), name, one),
+            object: as_json(args.by.kind(args.k), name, one),
             line: format!("{:.4}  {name}", one.score),
         }
     };
     args.listing.show(&index, &odd.iter().map(listed).collect::<Vec<_>>())
 }
 
-fn as_json(by: Oddity, name: &str, one: &Outlier) -> Value {
+fn as_json(by: OutlierKind, name: &str, one: &Outlier) -> Value {
     match one.appearance {
         Some(seen) => json!({
             "path": name,

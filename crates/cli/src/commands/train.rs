@@ -40,7 +40,7 @@ fn train(args: &TrainArgs, ranks: &Ranks) -> Result<(), Failure> {
     let mut drawer = Drawer::new(style, stop.clone());
     let trained = trainer(args)?
         .began(began)
-        .among(ranks.communicator.clone(), ranks.launch.clone())
+        .process_group(ranks.communicator.clone(), ranks.launch.clone())
         .on_event(|event| drawer.event(event))
         .stop_when(&stop)
         .train();
@@ -80,7 +80,7 @@ fn trainer<'a>(args: &TrainArgs) -> Result<Trainer<'a>, Failure> {
         (Some(run), moved) => {
             trainer = trainer.resumed(run);
             if let Some(moved) = moved {
-                trainer = trainer.moved_to(moved);
+                trainer = trainer.data_path(moved);
             }
         }
     }

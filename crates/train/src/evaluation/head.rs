@@ -124,7 +124,7 @@ impl Builder<'_> {
                 }
                 self.head.lab(name, x)
             }
-            _ => self.head.alike(name, node, inputs),
+            _ => self.head.copy_layer(name, node, inputs),
         }
     }
 
