@@ -19,8 +19,8 @@ enum Place {
 
 impl Images {
     /// A folder of images, `.tar` of them or list of files; `shapes`; or a published data set by
-    /// its name, alone or as `NAME:PATH`. Sub-folders are classes where they look like it; labels only
-    /// judge.
+    /// its name, alone or as `NAME:PATH`. Sub-folders are classes where they look like it; labels
+    /// only judge.
     pub fn open(place: impl AsRef<Path>) -> Result<Images, Error> {
         let place = place.as_ref();
         let name = place.to_str().ok_or_else(|| {

@@ -65,8 +65,8 @@ impl Index {
         Index::build_at(&path, images, model, &Device::auto(), &mut |_| {})
     }
 
-    /// The same in a file and on a device of one's choice. `on_event` hears of progress, and of files
-    /// that cannot be read and are left out.
+    /// The same in a file and on a device of one's choice. `on_event` hears of progress, and of
+    /// files that cannot be read and are left out.
     pub fn build_at(
         path: impl AsRef<Path>,
         images: &Images,
