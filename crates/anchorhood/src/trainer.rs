@@ -319,6 +319,7 @@ impl<'a> Trainer<'a> {
         let Some(path) = self.resume.clone() else {
             let (mut config, model) = options.new_run(&self.runs, on_event, trace)?;
             config.data.settle();
+            trace.add("this folder", &config, []);
             return Ok((Plan::New(Box::new(config)), model));
         };
         if self.minutes.is_some() {

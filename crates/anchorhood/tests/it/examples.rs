@@ -19,6 +19,7 @@ fn program(name: &str) -> PathBuf {
 
 fn run(folder: &Path, name: &str, args: &[&str]) -> (bool, String) {
     let mut command = Command::new(program(name));
+    command.env("ANCHORHOOD_CACHE", folder.join("cache"));
     let output = command.current_dir(folder).args(args).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -63,7 +64,8 @@ fn train_then_embed_then_search() {
         assert!(first.starts_with("1.0000") && first.ends_with("c.png"), "{said}");
         assert_eq!(said.lines().count(), 3);
     }
-    assert!(folder.join("pictures.index").is_file());
+    let kept = std::fs::read_dir(folder.join("cache/indices")).unwrap();
+    assert_eq!(kept.count(), 1);
 
     for name in ["load_and_embed", "search"] {
         let (good, said) = run(folder, name, &["no/such/run", "pictures", files[0]]);
