@@ -268,6 +268,7 @@ impl<'a> Trainer<'a> {
     }
 
     fn prepare(&mut self) -> Result<Prepared, Error> {
+        self.check_minutes()?;
         let mut trace = Trace::default();
         let (mut plan, model) = self.plan(&mut trace)?;
         let data = self.open(&plan)?;
@@ -309,6 +310,25 @@ impl<'a> Trainer<'a> {
         Ok(Prepared { plan, data, device, beginning, trace })
     }
 
+    /// Epochs that follow from minutes are asked for by nobody else.
+    fn check_minutes(&self) -> Result<(), Error> {
+        let Some(minutes) = self.minutes else {
+            return Ok(());
+        };
+        let configure = &self.options.configure;
+        if !(minutes > 0.0 && minutes.is_finite()) {
+            return Err(usage!("--minutes {minutes}: give a number above 0, such as 5 or 0.5"));
+        }
+        if self.resume.is_some() {
+            return Err(usage!("--minutes: a run that goes on has its epochs; leave it out"));
+        }
+        let quick = Preset::Quick.config("shapes");
+        if self.options.settings.has("training.epochs") || !configure.leaves_epochs(&quick) {
+            return Err(usage!("--minutes: epochs follow from it; leave --epochs out"));
+        }
+        Ok(())
+    }
+
     /// Which run it is, and the model that it needs to begin.
     fn plan(&mut self, trace: &mut Trace) -> Result<(Plan, Option<Pretrained>), Error> {
         let in_memory = self.images.as_ref().and_then(Images::dataset);
@@ -322,9 +342,6 @@ impl<'a> Trainer<'a> {
             trace.add("this folder", &config, []);
             return Ok((Plan::New(Box::new(config)), model));
         };
-        if self.minutes.is_some() {
-            return Err(usage!("a run that goes on has its epochs, and no minutes to fit them to"));
-        }
         let theirs = RunDir::config_of(&path)?;
         theirs.check_method_is_known()?;
         let mut config = options.configuration(Some(&theirs), None, trace)?;
@@ -502,4 +519,26 @@ fn finish(run: &Path, data: &Dataset, device: &Device, on_event: OnEvent) -> Res
         on_event(&Event::warning(format!("no report was written: {why}")));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn minutes_and_epochs_are_not_asked_for_together() {
+        let epochs = || Setting::named("training.epochs").unwrap();
+        let trainer = || Trainer::new(&Images::open("shapes").unwrap()).minutes(1.0);
+        for refused in [
+            trainer().set(epochs(), "3"),
+            trainer().configure(|config| config.training.epochs = 3),
+            trainer().resumed("runs/some"),
+            trainer().minutes(-1.0),
+        ] {
+            let error = refused.explain().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage);
+            assert!(error.to_string().starts_with("--minutes"), "{error}");
+        }
+    }
 }

@@ -156,10 +156,6 @@ def _asked(
     settings: Mapping[str, Any],
 ) -> tuple[_native.Asked, _native.Own | None]:
     """What is asked for of a run, and the pictures that come with it."""
-    if minutes is not None and not 0 < minutes < float("inf"):
-        raise InputError(f"minutes={minutes}: give a number of minutes above 0, such as 5 or 0.5")
-    if minutes is not None and (settings.get("epochs") is not None or resume is not None):
-        raise InputError("minutes: epochs follow from them; leave epochs and resume out")
     own, place = None, None
     if data is not None and not _pictures.is_path(data):
         own = _own(data, labels, test, settings.get("size"))
