@@ -62,7 +62,10 @@ impl Index {
     pub fn build(images: &Images, model: &Model) -> Result<Index, Error> {
         let folder = folder_of(images)?;
         let path = cached_index(model, std::slice::from_ref(&folder), None)?;
-        Index::build_at(&path, images, model, &Device::auto(), &mut |_| {})
+        let device = Device::auto();
+        // One that cannot be brought up to date is made again: the cache is ours.
+        let index = PictureIndex::build(path, model, &device, folder)?;
+        Ok(Index { index, model: model.clone(), device })
     }
 
     /// The same in a file and on a device of one's choice. `on_event` hears of progress, and of
