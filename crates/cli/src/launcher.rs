@@ -31,6 +31,9 @@ fn wanted(command: &Command) -> Result<Option<usize>, Failure> {
     let Command::Train(args) = command else {
         return Ok(None);
     };
+    if args.explain {
+        return Ok(None);
+    }
     let resumed = resumed_run(args)?;
     let resumed = resumed.map(|run| RunDir::config_of(&run)).transpose()?;
     let gpus = gpus_of(args.start.options().device(resumed.as_ref())?)?.len();
