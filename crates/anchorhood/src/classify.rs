@@ -65,12 +65,9 @@ impl<'a> LabelledIndex<'a> {
     /// With a label, or none, for each image.
     pub fn of(index: &'a PictureIndex, named: &[Option<String>]) -> Result<Self, Error> {
         if named.iter().all(Option::is_none) {
-            let folders = index.folders();
-            let folders: Vec<String> =
-                folders.iter().map(|folder| folder.path.display().to_string()).collect();
             return Err(usage!(
                 "{}: its sub-folders are no classes; give the labels with --labels",
-                folders.join(", ")
+                folders_of(index)
             ));
         }
         let (classes, given) = numbered_classes(named);
@@ -129,4 +126,11 @@ impl<'a> LabelledIndex<'a> {
         let (vectors, dim) = (self.index.vectors()?, self.index.parts().dim);
         Ok(wrong_labels(device, vectors, dim, &self.given, k, &|_| {})?)
     }
+}
+
+/// The folders whose pictures an index has, in words.
+pub fn folders_of(index: &PictureIndex) -> String {
+    let folders = index.folders();
+    let named: Vec<String> = folders.iter().map(|f| f.path.display().to_string()).collect();
+    named.join(", ")
 }

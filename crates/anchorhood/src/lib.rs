@@ -129,7 +129,7 @@ mod run_report;
 mod tensorboard;
 mod trainer;
 
-pub use classify::{Classifier, LabelledIndex};
+pub use classify::{Classifier, LabelledIndex, folders_of};
 pub use device::{gpus_of, largest_images, machine_of, open_device, open_device_again};
 pub use error::{Error, ErrorKind};
 pub use evaluate::{Evaluation, evaluate, paper_settings, vote};

@@ -75,13 +75,6 @@ pub fn unknown_model(index: &PictureIndex) -> Failure {
     )
 }
 
-/// The folders whose pictures an index has, in words.
-pub fn folders_of(index: &PictureIndex) -> String {
-    let folders = index.folders();
-    let named: Vec<String> = folders.iter().map(|f| f.path.display().to_string()).collect();
-    named.join(", ")
-}
-
 /// The index of what was named: itself, or of folders one in the cache.
 pub fn open_or_make(
     words: &[PathBuf],

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anchorhood::curate::{Chosen, select};
+use anchorhood::folders_of;
 use anchorhood::search::{PictureIndex, Shown};
 use anchorhood::storage::read_text_at_most;
 use clap::Parser;
@@ -12,7 +13,7 @@ use serde_json::json;
 use crate::args::model::io;
 use crate::commands::folder_job::JobArgs;
 use crate::commands::listing::{Listed, ListingArgs};
-use crate::commands::living_index::{IndexedArgs, folders_of};
+use crate::commands::living_index::IndexedArgs;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;

@@ -10,6 +10,7 @@ use anchorhood::curate::{
     Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, KeepRule,
 };
 use anchorhood::engine::Device;
+use anchorhood::folders_of;
 use anchorhood::search::{CopySearch, Decisions, PictureIndex, Sheet, Shown, would_set_aside};
 use anchorhood::storage::Disk;
 use clap::Parser;
@@ -20,7 +21,7 @@ use self::decisions::decisions;
 use self::moves::{known_key, move_others, put_back};
 use crate::commands::folder_job::JobArgs;
 use crate::commands::listing::{ListingArgs, warn_of_gone};
-use crate::commands::living_index::{IndexedArgs, folders_of};
+use crate::commands::living_index::IndexedArgs;
 use crate::terminal::bar::Bars;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{counted, either, grouped};
