@@ -15,15 +15,16 @@
 use std::error::Error;
 use std::time::Instant;
 
-use anchorhood::data::{
-    self, Augmentation, Dataset, EpochOrder, Feed, Labels, LoadOptions, Pictures,
-};
-use anchorhood::engine::{
-    Batch, BatchSource, Buffer, ConvSpec, Device, DevicePositives, Epoch, Graph, Loss, Network,
+use anchorhood::Device;
+use anchorhood::research::image_batches;
+use anchorhood::research::normalise;
+use anchorhood::research::{Augmentation, EpochOrder, Feed};
+use anchorhood::research::{
+    Batch, BatchSource, Buffer, ConvSpec, DevicePositives, Epoch, Graph, Loss, Network,
     NetworkOptions, NodeId, Optimiser, Positives, Scan, SoftmaxLoss, Stream,
 };
-use anchorhood::random::{Draws, Stream as DrawsFor};
-use anchorhood::train::image_batches;
+use anchorhood::research::{Draws, DrawsFor};
+use anchorhood::{Dataset, Images, Labels, LoadOptions, Pictures};
 
 /// Any error, for `main` to print.
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -86,7 +87,7 @@ impl Settings {
 fn main() -> Result<()> {
     let settings = settings_from(std::env::args().skip(1))?;
     let options = LoadOptions { shapes_train: 2_000, shapes_test: 1_000, ..Default::default() };
-    let data = data::open(&settings.data, &options)?;
+    let data = Images::open(&settings.data)?.load(&options)?;
     let device = Device::cpu(std::thread::available_parallelism()?.get());
     device.within(|| {
         And::new(device.clone(), settings, data).and_then(And::train).map_err(|e| e.to_string())
@@ -184,7 +185,7 @@ impl And {
     }
 
     /// One step: forward, the loss over the whole memory, the memory's update, backward, SGD.
-    fn step(&mut self, stream: &mut Stream, batch: Batch) -> anchorhood::engine::Result<()> {
+    fn step(&mut self, stream: &mut Stream, batch: Batch) -> anchorhood::research::Result<()> {
         let s = &self.settings;
         self.network.forward(stream, 0, batch.view(0))?;
         // Eq. 7, meaned over the batch: −log Σ p over an image's positives, where p (Eq. 2) is the
@@ -241,7 +242,7 @@ impl And {
             let count = rows.len() / features;
             for (i, to) in pixels.chunks_mut(size).take(count).enumerate() {
                 let image = images.picture(batch * self.settings.batch + i);
-                data::normalise(image, self.data.mean, self.data.std, to);
+                normalise(image, self.data.mean, self.data.std, to);
             }
             self.network.infer(&pixels[..count * size], rows)?;
         }
@@ -299,7 +300,7 @@ impl Memory {
         images: &Buffer<u32>,
         features: &Buffer,
         rate: f32,
-    ) -> anchorhood::engine::Result<()> {
+    ) -> anchorhood::research::Result<()> {
         stream.blend_rows(&mut self.rows, self.dim, images, features, rate)
     }
 }

@@ -9,9 +9,9 @@
 
 use std::error::Error;
 
-use anchorhood::data::{Picture, Pictures};
-use anchorhood::engine::Device;
-use anchorhood::search::Model;
+use anchorhood::Device;
+use anchorhood::Model;
+use anchorhood::{Picture, Pictures};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);

@@ -11,8 +11,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use anchorhood::data::{Dataset, Labels, Pictures, Split};
 use anchorhood::prelude::*;
+use anchorhood::{Dataset, Labels, Pictures, Split};
 
 const SIZE: usize = 16;
 /// What the pictures show; training is never told.

@@ -1,26 +1,6 @@
-//! Anchorhood as a library: everything the command-line program uses, under one name.
-//!
-//! Image features are learnt without labels by Anchor Neighbourhood Discovery. The modules are the
-//! arrows of the flow:
-//!
-//! | module | the question it answers |
-//! |---|---|
-//! | [`data`] | where do pictures come from, and what does the network see of them? |
-//! | [`models`] | which graph is which network? |
-//! | [`engine`] | how does a graph of layers run, forwards and backwards, on this device? |
-//! | [`discover`] | memory bank, neighbourhoods, entropy, curriculum, the loss and its gradient |
-//! | [`methods`] | what does a training step do? |
-//! | [`train`] | rounds and epochs, schedule, checkpoints, resume, events |
-//! | [`evaluate`] | how good are the features? |
-//! | [`report`] | how does a person see it? |
-//! | [`curate`] | what do the vectors and pixels of many pictures say about them? |
-//! | [`search`] | which pictures are alike? |
-//! | [`serve`] | how does one walk through pictures in a browser? |
-//! | [`export`] | which other programs can go on with it? |
-//! | [`reproduce`] | what did the paper find, and what do we? |
-//! | [`files`] | how does a file get onto a disk whole, and how is damage to it noticed? |
-//! | [`random`] | the draws that all of them share |
-//! | [`ranks`] | which process of how many is this one, and how do they work together? |
+//! Anchorhood as a library: image features learnt without labels, by Anchor Neighbourhood
+//! Discovery, and what one does with them. All that the command does is a call of this crate;
+//! [`research`] has what methods and data sets of one's own are made of.
 //!
 //! # Train on your own images
 //!
@@ -57,13 +37,11 @@
 //! # Load a model, and embed
 //!
 //! ```
-//! use anchorhood::data::Pictures;
-//! use anchorhood::engine::Device;
-//! use anchorhood::search::Model;
+//! use anchorhood::{Device, Model, Pictures};
 //!
 //! # let place = tempfile::tempdir()?;
 //! # let run = &place.path().join("model.safetensors");
-//! # anchorhood::search::fuzzing::small_model().save(run)?;
+//! # anchorhood_index::fuzzing::small_model().save(run)?;
 //! let model = Model::load(run)?; // a run's folder, or a checkpoint
 //! // Any size: the model's own is cut out.
 //! let pictures = Pictures::new(48, 64, vec![0; 10 * 48 * 64 * 3])?;
@@ -80,7 +58,7 @@
 //!
 //! # let place = tempfile::tempdir()?;
 //! # let run = &place.path().join("model.safetensors");
-//! # anchorhood::search::fuzzing::small_model().save(run)?;
+//! # anchorhood_index::fuzzing::small_model().save(run)?;
 //! # let (folder, file) = (place.path().join("photos"), place.path().join("photos.index"));
 //! # std::fs::create_dir(&folder)?;
 //! # for (name, grey) in [("a", 0), ("b", 120), ("c", 255)] {
@@ -122,6 +100,7 @@ mod length;
 mod outliers;
 mod pretrained;
 mod refit;
+pub mod research;
 mod run;
 mod run_images;
 mod run_options;
@@ -147,33 +126,28 @@ pub use run_report::write_run_report;
 pub use trainer::Trainer;
 
 /// Who hears what happens.
-pub type OnEvent<'a> = &'a mut (dyn FnMut(&train::Event) + Send);
+pub type OnEvent<'a> = &'a mut (dyn FnMut(&Event) + Send);
+
+pub use anchorhood_data::{DATASETS, Dataset, Labels, LoadOptions, Picture, Pictures, Split};
+pub use anchorhood_engine::Device;
+pub use anchorhood_export::Exported;
+pub use anchorhood_index::curate::{
+    Appearance, Chosen, Cluster, Duplicate, DuplicateGroup, DuplicateOptions, Duplicates,
+    GraphOptions, Guess, KeepRule, WrongLabel,
+};
+pub use anchorhood_index::{GivenLabels, Model, PictureIndex};
+pub use anchorhood_report::Summary;
+pub use anchorhood_serve::ServeOptions;
+pub use anchorhood_train::methods::{METHODS, MethodSpec};
+pub use anchorhood_train::{
+    Accuracy, DeviceChoice, Event, LabelsChoice, MachineConfig, Position, PrecisionChoice, Preset,
+    RunConfig, RunEnded, SETTINGS, Setting, VERSION,
+};
 
 /// What most programs need.
 pub mod prelude {
-    pub use crate::engine::Device;
-    pub use crate::search::Model;
-    pub use crate::train::{Event, Preset, RunConfig};
-    pub use crate::{Error, ErrorKind, Images, Index, Run, SearchResult, Trainer};
-}
-
-pub use anchorhood_data as data;
-pub use anchorhood_distributed as distributed;
-pub use anchorhood_engine as engine;
-pub use anchorhood_export as export;
-pub use anchorhood_index::{curate, onnx};
-pub use anchorhood_models as models;
-pub use anchorhood_report as report;
-pub use anchorhood_reproduce as reproduce;
-pub use anchorhood_serve as serve;
-pub use anchorhood_storage as storage;
-pub use anchorhood_storage::random;
-pub use anchorhood_train as train;
-pub use anchorhood_train::{discovery, evaluation, methods};
-
-/// Which pictures are alike? Models and indices, contact sheets, and all of [`curate`].
-pub mod search {
-    pub use anchorhood_index::curate::*;
-    pub use anchorhood_index::*;
-    pub use anchorhood_report::{Sheet, Shown, Tile};
+    pub use crate::{
+        Device, Error, ErrorKind, Event, Images, Index, Model, Preset, Run, RunConfig,
+        SearchResult, Trainer,
+    };
 }

@@ -7,9 +7,9 @@ use std::process::Command as Program;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorhood::distributed::{Launch, Processes};
 use anchorhood::gpus_of;
-use anchorhood::train::RunDir;
+use anchorhood::research::RunDir;
+use anchorhood_distributed::{Launch, Processes};
 
 use crate::args::Command;
 use crate::commands::train::resumed_run;

@@ -53,7 +53,7 @@ use terminal::failure::Failure;
 
 /// Runs a command line, whose first word is the program's name, and gives its exit code.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
-    anchorhood::storage::explain_bus_errors();
+    anchorhood_storage::explain_bus_errors();
     let words: Vec<OsString> = words.into_iter().collect();
     let args = match Args::try_parse_from(&words) {
         Ok(args) => args,

@@ -3,17 +3,20 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anchorhood::curate::{
-    self, Chosen, Cluster, DuplicateGroup, DuplicateOptions, GraphOptions, Guess, Hit, KeepRule,
-    WrongLabel, graph_clusters, kmeans_clusters,
+use anchorhood::Picture;
+use anchorhood::{
+    Chosen, Cluster, DuplicateGroup, DuplicateOptions, GraphOptions, Guess, KeepRule, WrongLabel,
 };
-use anchorhood::data::{LabelChoice, Picture};
-use anchorhood::search::{
-    CopySearch, Decisions, FolderEvent, FolderJob, FolderOutcome, GivenLabels, PictureIndex,
-    SearchError, Sheet, Shown, Tile, cached_index, decide_not_duplicates,
-};
-use anchorhood::storage::Disk;
 use anchorhood::{Classifier, Error, LabelledIndex, OutlierKind, outliers};
+use anchorhood::{GivenLabels, PictureIndex};
+use anchorhood_data::LabelChoice;
+use anchorhood_index::curate::{Hit, graph_clusters, kmeans_clusters};
+use anchorhood_index::{
+    CopySearch, Decisions, FolderEvent, FolderJob, FolderOutcome, SearchError, cached_index,
+    decide_not_duplicates,
+};
+use anchorhood_report::{Sheet, Shown, Tile};
+use anchorhood_storage::Disk;
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -304,7 +307,7 @@ impl Index {
         })?;
         let group = |group: &DuplicateGroup| {
             let why = group.why.iter().map(|why| why.to_string()).collect();
-            let other = |d: &curate::Duplicate| (d.picture, d.kind.to_string(), d.score);
+            let other = |d: &anchorhood::Duplicate| (d.picture, d.kind.to_string(), d.score);
             (group.keep, why, group.others.iter().map(other).collect())
         };
         Ok((found.groups.iter().map(group).collect(), found.bursts))
@@ -431,7 +434,8 @@ impl Index {
         let (index, loaded) = (self.index.clone(), self.needs_model()?);
         compute(py, move |_| {
             let (vectors, dim) = (index.vectors()?, index.parts().dim);
-            let choose = || curate::select(vectors, dim, count, &already, &mut |_| {});
+            let choose =
+                || anchorhood_index::curate::select(vectors, dim, count, &already, &mut |_| {});
             let pair = |chosen: Chosen| (chosen.index, chosen.similarity);
             let chosen = loaded.device.within(choose);
             Ok(chosen.into_iter().map(pair).collect())

@@ -24,8 +24,8 @@ mod _native {
     use std::ffi::OsString;
     use std::path::PathBuf;
 
-    use anchorhood::data::LabelChoice;
-    use anchorhood::search::Sheet;
+    use anchorhood_data::LabelChoice;
+    use anchorhood_report::Sheet;
     use numpy::{PyArray3, PyArray4, PyArrayMethods};
     use pyo3::prelude::*;
     use pyo3::types::PyBytes;
@@ -42,7 +42,7 @@ mod _native {
     use super::train::{explain, run_config, run_events, run_model, run_summary, settings, train};
 
     #[pymodule_export]
-    const VERSION: &str = anchorhood::train::VERSION;
+    const VERSION: &str = anchorhood::VERSION;
 
     /// Runs a command line, whose first word is the program's name, and gives its exit code.
     #[pyfunction]
@@ -62,7 +62,7 @@ mod _native {
             false => LabelChoice::None,
         };
         let found = super::work::compute(py, move |_| {
-            Ok(anchorhood::data::find_pictures(&folder, labels)?.files)
+            Ok(anchorhood_data::find_pictures(&folder, labels)?.files)
         })?;
         let files = found.into_iter();
         Ok(files.map(|file| (file.name, file.path, file.class)).collect())
@@ -89,7 +89,7 @@ mod _native {
     /// Writes a file, whole or not at all.
     #[pyfunction]
     fn write_file(path: PathBuf, data: &[u8]) -> PyResult<()> {
-        let written = anchorhood::storage::AtomicFile::write(&path, data);
+        let written = anchorhood_storage::AtomicFile::write(&path, data);
         let failed = |e| super::errors::WorkError::new_err(format!("{}: {e}", path.display()));
         written.map_err(failed)
     }
@@ -101,7 +101,7 @@ mod _native {
         picture: Bound<'py, PyArray3<u8>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let (width, height, rgb) = super::lent::copied(&picture)?;
-        let png = anchorhood::data::encode_png(width as u32, height as u32, &rgb);
+        let png = anchorhood_data::encode_png(width as u32, height as u32, &rgb);
         Ok(PyBytes::new(py, &png.map_err(InputError::new_err)?))
     }
 

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anchorhood::data::{Picture, Pictures, Squaring};
-use anchorhood::engine::Device;
-use anchorhood::export::Exported;
-use anchorhood::search::{self, Embedder, SearchError, embed_paths};
-use anchorhood::train::{MachineConfig, Preset};
+use anchorhood::Device;
+use anchorhood::Exported;
+use anchorhood::research::Squaring;
 use anchorhood::{Error, Images, evaluate, load_model, open_device};
+use anchorhood::{MachineConfig, Preset};
+use anchorhood::{Picture, Pictures};
+use anchorhood_index::{Embedder, SearchError, embed_paths};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -24,7 +25,7 @@ use crate::work::{Worker, compute, work};
 /// a network of its own.
 pub struct Loaded {
     /// The model.
-    pub model: search::Model,
+    pub model: anchorhood::Model,
     /// Where it runs.
     pub device: Device,
     /// Threads that decode.

@@ -7,8 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anchorhood::Error;
-use anchorhood::search::PictureIndex;
-use anchorhood::serve::{Collection, Hearers, ServeError, ServeOptions, Stop};
+use anchorhood::PictureIndex;
+use anchorhood::ServeOptions;
+use anchorhood_serve::{Collection, Hearers, ServeError, Stop};
 use pyo3::prelude::*;
 
 use crate::errors::{InputError, WorkError, exception};

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anchorhood::data::{Dataset, Labels, Pictures, Split};
-use anchorhood::report::{Summary, curve_svg, read_metrics};
-use anchorhood::train::methods::METHODS;
-use anchorhood::train::{Event, Kind, Preset, RunDir, SETTINGS, Setting, embedding_path};
+use anchorhood::METHODS;
+use anchorhood::Summary;
+use anchorhood::research::RunDir;
+use anchorhood::{Dataset, Labels, Pictures, Split};
 use anchorhood::{Error, Images, RunOptions, Trainer, find_run};
+use anchorhood::{Event, Preset, SETTINGS, Setting};
+use anchorhood_report::{curve_svg, read_metrics};
+use anchorhood_train::{Kind, embedding_path};
 use numpy::{PyArray4, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
@@ -157,7 +160,7 @@ fn declared(setting: &'static Setting) -> Declared {
         Kind::Choice(names) => names.join(" | "),
         Kind::Method => METHODS.names().replace(", ", " | "),
     };
-    let others = |flag: anchorhood::train::Flag| {
+    let others = |flag: anchorhood_train::Flag| {
         let short = flag.short.map(String::from);
         short.into_iter().chain(flag.alias.map(String::from))
     };

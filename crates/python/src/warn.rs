@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use anchorhood::train::Event;
+use anchorhood::Event;
 use pyo3::import_exception;
 use pyo3::prelude::*;
 

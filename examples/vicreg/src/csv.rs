@@ -3,10 +3,8 @@
 
 use std::path::Path;
 
-use anchorhood::data::{
-    CheckReport, DataError, Dataset, DatasetSpec, Labels, Picture, Pictures, Read, Split,
-    SplitCount,
-};
+use anchorhood::research::{CheckReport, DataError, DatasetSpec, Read, SplitCount};
+use anchorhood::{Dataset, Labels, Picture, Pictures, Split};
 
 /// Side of the images.
 const SIZE: usize = 32;

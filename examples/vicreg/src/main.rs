@@ -7,8 +7,8 @@
 
 use std::process::ExitCode;
 
-use anchorhood::data::DATASETS;
-use anchorhood::methods::METHODS;
+use anchorhood::DATASETS;
+use anchorhood::METHODS;
 
 mod csv;
 mod vicreg;

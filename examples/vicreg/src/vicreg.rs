@@ -9,10 +9,10 @@
 //! ```
 //! λ = μ = 25, ν = 1, ε = 1e-4. The encoder's output before the projector is judged.
 
-use anchorhood::engine::{Batch, Buffer, Loss, Network, Result, Stream};
-use anchorhood::methods::{
-    Chain, Embeds, Head, Method, MethodKind, MethodSpec, MlpEnd, SIMCLR, Setup, SiameseSettings,
-    ViewSettings,
+use anchorhood::MethodSpec;
+use anchorhood::research::{Batch, Buffer, Loss, Network, Result, Stream};
+use anchorhood::research::{
+    Chain, Embeds, Head, Method, MethodKind, MlpEnd, SIMCLR, Setup, SiameseSettings, ViewSettings,
 };
 
 const INVARIANCE: f64 = 25.0;

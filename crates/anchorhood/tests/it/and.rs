@@ -2,9 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anchorhood::data::{self, LoadOptions};
-use anchorhood::engine::Device;
-use anchorhood::train::{Event, Preset, RunDir, train};
+use anchorhood::research::RunDir;
+use anchorhood::{Device, Event, Images, LoadOptions, Preset};
+use anchorhood_train::train;
 
 #[expect(dead_code, reason = "the example's own entry and command line")]
 #[path = "../../examples/and.rs"]
@@ -13,7 +13,7 @@ mod example;
 #[test]
 fn the_example_gives_the_losses_and_the_accuracy_of_train() {
     let options = LoadOptions { shapes_train: 320, shapes_test: 200, ..Default::default() };
-    let data = data::open("shapes", &options).unwrap();
+    let data = Images::open("shapes").unwrap().load(&options).unwrap();
     let device = Device::cpu(2);
 
     let mut settings = example::Settings::new("shapes");

@@ -3,6 +3,7 @@
 mod and;
 mod architecture;
 mod examples;
+mod exports;
 mod ignored;
 mod links;
 mod security;

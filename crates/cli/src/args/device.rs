@@ -1,8 +1,8 @@
 //! Which device does a configuration mean?
 
-use anchorhood::engine::Device;
+use anchorhood::Device;
+use anchorhood::MachineConfig;
 use anchorhood::open_device;
-use anchorhood::train::MachineConfig;
 
 use crate::terminal;
 use crate::terminal::failure::Failure;

@@ -3,12 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::models::{Backbone, Weights};
-use anchorhood::storage::OpenContainer;
-use anchorhood::train::{
-    Checkpoint, Encoder, EncoderSource, FeatureSource, MachineConfig, Normalisation, RunConfig,
-};
+use anchorhood::research::{Backbone, Weights};
+use anchorhood::research::{Checkpoint, Encoder, EncoderSource, FeatureSource, Normalisation};
+use anchorhood::{MachineConfig, RunConfig};
 use anchorhood::{model_file, paper_settings};
+use anchorhood_storage::OpenContainer;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 

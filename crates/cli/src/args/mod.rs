@@ -15,10 +15,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anchorhood::RunOptions;
-use anchorhood::data::dataset_names;
-use anchorhood::models::Backbone;
-use anchorhood::train::methods::{METHODS, MethodSpec};
-use anchorhood::train::{DeviceChoice, FeatureSource, PrecisionChoice, Preset};
+use anchorhood::research::Backbone;
+use anchorhood::research::FeatureSource;
+use anchorhood::{DeviceChoice, PrecisionChoice, Preset};
+use anchorhood::{METHODS, MethodSpec};
+use anchorhood_data::dataset_names;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::search::Model;
-use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice};
+use anchorhood::Model;
+use anchorhood::{DeviceChoice, MachineConfig, PrecisionChoice};
 use clap::Args;
 
 use crate::args::precisions;

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::data::find_pictures;
+use anchorhood::LabelsChoice;
 use anchorhood::find_run;
-use anchorhood::search::{Model, PictureIndex};
-use anchorhood::train::{LabelsChoice, model_path, refitted_path};
+use anchorhood::{Model, PictureIndex};
+use anchorhood_data::find_pictures;
+use anchorhood_train::{model_path, refitted_path};
 use clap::Args;
 
 use crate::args::model::load_model;

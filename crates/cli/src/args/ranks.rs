@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use anchorhood::distributed::{self, Launch, ThreadRank};
-use anchorhood::engine::Communicator;
+use anchorhood::research::Communicator;
+use anchorhood_distributed::{Launch, ThreadRank};
 
 use crate::terminal::failure::Failure;
 
@@ -27,7 +27,7 @@ impl Ranks {
         let communicator = match &launch {
             None => alone(),
             Some(launch) => {
-                let others = distributed::join(launch, |late| {
+                let others = anchorhood_distributed::join(launch, |late| {
                     eprintln!("error: {late}");
                     std::process::exit(1);
                 });

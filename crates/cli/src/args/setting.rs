@@ -2,7 +2,8 @@
 //! be typed.
 
 use anchorhood::Settings;
-use anchorhood::train::{Flag, Kind, SETTINGS, Setting};
+use anchorhood::{SETTINGS, Setting};
+use anchorhood_train::{Flag, Kind};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
@@ -106,7 +107,7 @@ fn arg(setting: &'static Setting, flag: Flag) -> Arg {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anchorhood::train::{Preset, RunConfig};
+    use anchorhood::{Preset, RunConfig};
     use clap::Args;
 
     fn parsed(words: &[&str]) -> Result<SettingArgs, clap::Error> {

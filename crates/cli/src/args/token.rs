@@ -5,8 +5,8 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anchorhood::serve::draw_token;
-use anchorhood::storage::open_regular;
+use anchorhood_serve::draw_token;
+use anchorhood_storage::open_regular;
 use clap::Args;
 
 use crate::terminal::failure::Failure;

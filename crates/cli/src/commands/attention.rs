@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use anchorhood::engine::Error;
 use anchorhood::find_run;
 use anchorhood::open_images_of;
-use anchorhood::report::{AttentionOptions, ReportError, attention_strips, finished_rounds};
-use anchorhood::storage::{AtomicFile, Disk, FileSystem};
-use anchorhood::train::{DeviceChoice, MachineConfig, RunDir};
+use anchorhood::research::RunDir;
+use anchorhood::{DeviceChoice, MachineConfig};
+use anchorhood_engine::Error;
+use anchorhood_report::{AttentionOptions, ReportError, attention_strips, finished_rounds};
+use anchorhood_storage::{AtomicFile, Disk, FileSystem};
 use clap::Parser;
 
 use crate::args::device;

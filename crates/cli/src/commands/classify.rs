@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use anchorhood::curate::{Guess, WrongLabel};
-use anchorhood::engine::Device;
-use anchorhood::search::{GivenLabels, PictureIndex, Shown};
-use anchorhood::storage::AtomicFile;
+use anchorhood::Device;
 use anchorhood::{Classifier, LabelledIndex};
+use anchorhood::{GivenLabels, PictureIndex};
+use anchorhood::{Guess, WrongLabel};
+use anchorhood_report::Shown;
+use anchorhood_storage::AtomicFile;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::curate::{Cluster, GraphOptions, graph_clusters, kmeans_clusters};
-use anchorhood::engine::Device;
-use anchorhood::search::{PictureIndex, Sheet, Shown};
-use anchorhood::storage::{AtomicFile, AtomicFolder, Disk, FileSystem, folder_of};
+use anchorhood::Device;
+use anchorhood::PictureIndex;
+use anchorhood::{Cluster, GraphOptions};
+use anchorhood_index::curate::{graph_clusters, kmeans_clusters};
+use anchorhood_report::{Sheet, Shown};
+use anchorhood_storage::{AtomicFile, AtomicFolder, Disk, FileSystem, folder_of};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use anchorhood::reproduce::{Allowance, Comparison, Standings, Told};
-use anchorhood::train::{FeatureSource, MethodSpec, RunConfig, check_run_name, run_name_from};
+use anchorhood::research::FeatureSource;
+use anchorhood::{MethodSpec, RunConfig};
 use anchorhood::{largest_images, refit};
+use anchorhood_reproduce::{Allowance, Comparison, Standings, Told};
+use anchorhood_train::{check_run_name, run_name_from};
 use clap::Parser;
 
 use crate::args::{StartArgs, device, method_names, minutes};

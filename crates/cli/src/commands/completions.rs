@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anchorhood::storage::{AtomicFile, Disk, FileSystem};
+use anchorhood_storage::{AtomicFile, Disk, FileSystem};
 use clap::{Command, CommandFactory, Parser};
 use clap_complete::Shell;
 

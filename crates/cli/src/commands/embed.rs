@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use anchorhood::export::{TableFormat, npy_names_file, save_folder_table};
-use anchorhood::search::{FolderJob, Journal, Shard};
-use anchorhood::storage::Disk;
+use anchorhood_export::{TableFormat, npy_names_file, save_folder_table};
+use anchorhood_index::{FolderJob, Journal, Shard};
+use anchorhood_storage::Disk;
 use clap::Parser;
 
 use crate::args::device;

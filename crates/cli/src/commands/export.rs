@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::data::{LabelChoice, find_pictures};
-use anchorhood::engine::vectors::Whitening;
-use anchorhood::export::{Exported, OPSET, check_places};
+use anchorhood::Exported;
+use anchorhood::Model;
 use anchorhood::features_of_files;
-use anchorhood::models::Form;
-use anchorhood::search::Model;
-use anchorhood::storage::{AtomicFile, Disk, FileSystem};
+use anchorhood::research::Form;
+use anchorhood_data::{LabelChoice, find_pictures};
+use anchorhood_engine::vectors::Whitening;
+use anchorhood_export::{OPSET, check_places};
+use anchorhood_storage::{AtomicFile, Disk, FileSystem};
 use clap::Parser;
 
 use crate::args::device;

@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::engine::Device;
+use anchorhood::Device;
+use anchorhood::Model;
 use anchorhood::folder_events;
-use anchorhood::search::{FolderEvent, FolderJob, FolderOutcome, FolderVectors, Model};
-use anchorhood::train::{Event, LabelsChoice};
+use anchorhood::{Event, LabelsChoice};
+use anchorhood_index::{FolderEvent, FolderJob, FolderOutcome, FolderVectors};
 use clap::Args;
 
 use crate::args::one_of;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::search::{FolderJob, PictureIndex};
+use anchorhood::PictureIndex;
+use anchorhood_index::FolderJob;
 use clap::Parser;
 
 use crate::args::device;

@@ -2,12 +2,15 @@
 
 use std::fmt::Display;
 
-use anchorhood::data::{self, ImageFormat, LoadOptions};
-use anchorhood::distributed::{Launch, find_mpi};
-use anchorhood::engine::{Cuda, Device, Library, Precision, find_nccl};
-use anchorhood::models::BACKBONES;
-use anchorhood::onnx::Runtime;
-use anchorhood::train::VERSION;
+use anchorhood::Device;
+use anchorhood::VERSION;
+use anchorhood::research::BACKBONES;
+use anchorhood::research::Precision;
+use anchorhood::{Images, LoadOptions};
+use anchorhood_data::ImageFormat;
+use anchorhood_distributed::{Launch, find_mpi};
+use anchorhood_engine::{Cuda, Library, find_nccl};
+use anchorhood_index::onnx::Runtime;
 use serde_json::json;
 
 use crate::args::InfoArgs;
@@ -22,7 +25,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let nccl = find_nccl().map(|(version, place)| format!("NCCL {version}: {place}"));
     let libraries = Library::ALL.map(Library::open);
     let networks: Vec<&str> = BACKBONES.all().into_iter().map(|a| a.name).collect();
-    let onnx = Runtime::find(data::host_memory().free / 2)
+    let onnx = Runtime::find(anchorhood_data::host_memory().free / 2)
         .map(|found| format!("ONNX Runtime {}: {}", found.version(), found.place().display()));
     let launch = Launch::from_environment();
     let mpi = find_mpi(launch.as_ref().ok().and_then(Option::as_ref));
@@ -101,7 +104,8 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
 
 /// How many pictures of a data set there are where it is usually kept, or why there are none.
 fn look_for(name: &str) -> Result<String, String> {
-    let set = data::open(name, &LoadOptions::default()).map_err(|e| e.to_string())?;
+    let set = Images::open(name).and_then(|images| images.load(&LoadOptions::default()));
+    let set = set.map_err(|e| e.to_string())?;
     let test = set.test.as_ref().map_or(0, |t| t.pictures.len());
     Ok(format!(
         "{} pictures to train on, {} to test on",

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::search::{PictureIndex, Sheet, Shown};
+use anchorhood::PictureIndex;
+use anchorhood_report::{Sheet, Shown};
 use clap::Args;
 use serde_json::Value;
 

@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::engine::Device;
-use anchorhood::search::{Changes, FolderJob, Model, PictureIndex, cached_index};
+use anchorhood::Device;
+use anchorhood::{Model, PictureIndex};
+use anchorhood_index::{Changes, FolderJob, cached_index};
 use clap::Args;
 
 use crate::args::device;

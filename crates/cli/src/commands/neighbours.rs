@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::curate::Hit;
-use anchorhood::data::{about_picture, name_of};
-use anchorhood::search::{Embedder, PictureIndex, Sheet, Shown};
+use anchorhood::PictureIndex;
+use anchorhood_data::{about_picture, name_of};
+use anchorhood_index::Embedder;
+use anchorhood_index::curate::Hit;
+use anchorhood_report::{Sheet, Shown};
 use clap::Parser;
 use serde_json::json;
 
@@ -167,7 +169,7 @@ fn object(
         })
     };
     let folders = index.folders();
-    let path = |f: &anchorhood::search::IndexedFolder| name_of(f.path.as_os_str());
+    let path = |f: &anchorhood_index::IndexedFolder| name_of(f.path.as_os_str());
     json!({
         "query": name_of(query.as_os_str()),
         "folder": match &folders[..] {

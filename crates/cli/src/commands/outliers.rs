@@ -1,10 +1,10 @@
 //! `anchorhood outliers`: pictures of an index that are unlike all others, and blurry, dark, bright
 //! and flat ones.
 
-use anchorhood::engine::Device;
-use anchorhood::search::Shown;
-use anchorhood::train::Event;
+use anchorhood::Device;
+use anchorhood::Event;
 use anchorhood::{Outlier, OutlierKind, outliers};
+use anchorhood_report::Shown;
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anchorhood::train::RunDir;
+use anchorhood::research::RunDir;
 use anchorhood::{find_run, open_device_again, open_images_of, write_run_report};
 use clap::Parser;
 

@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-use anchorhood::reproduce::{
+use anchorhood::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
+use anchorhood_reproduce::{
     Experiment, Lab, LabFolders, ReproduceError, Results, Scale, Told, experiments, find,
 };
-use anchorhood::storage::{Disk, FileSystem};
-use anchorhood::train::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
+use anchorhood_storage::{Disk, FileSystem};
 use clap::Parser;
 
 use crate::args::{device, one_of, precisions};

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use anchorhood::curate::{Chosen, select};
+use anchorhood::Chosen;
+use anchorhood::PictureIndex;
 use anchorhood::folders_of;
-use anchorhood::search::{PictureIndex, Shown};
-use anchorhood::storage::read_text_at_most;
+use anchorhood_index::curate::select;
+use anchorhood_report::Shown;
+use anchorhood_storage::read_text_at_most;
 use clap::Parser;
 use serde_json::json;
 

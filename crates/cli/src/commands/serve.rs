@@ -4,11 +4,13 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anchorhood::engine::Device;
-use anchorhood::search::cached_index;
-use anchorhood::serve::{Collection, Hearers, ServeOptions, ServedFolders, Stop};
-use anchorhood::train::{LabelsChoice, RunDir};
+use anchorhood::Device;
+use anchorhood::LabelsChoice;
+use anchorhood::ServeOptions;
+use anchorhood::research::RunDir;
 use anchorhood::{checkpoint_of, find_run, open_images_of};
+use anchorhood_index::cached_index;
+use anchorhood_serve::{Collection, Hearers, ServedFolders, Stop};
 use clap::Parser;
 
 use crate::args::device;

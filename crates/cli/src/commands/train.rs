@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anchorhood::report::Summary;
-use anchorhood::search::Model;
-use anchorhood::train::{RunDir, RunEnded, embedding_path, refitted_path};
+use anchorhood::Model;
+use anchorhood::RunEnded;
+use anchorhood::Summary;
+use anchorhood::research::RunDir;
 use anchorhood::{Explained, Run, Trainer, find_run, latest_run};
+use anchorhood_train::{embedding_path, refitted_path};
 use serde_json::json;
 
 use crate::args::TrainArgs;

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anchorhood::train::{
-    Accuracy, Discovered, Event, LabelFreeEvaluated, PretextMeasured, PretextShare, RunStarted,
-    Subject, TimeFitted,
+use anchorhood::{Accuracy, Event};
+use anchorhood_train::{
+    Discovered, LabelFreeEvaluated, PretextMeasured, PretextShare, RunStarted, Subject, TimeFitted,
 };
 use indicatif::ProgressBar;
 

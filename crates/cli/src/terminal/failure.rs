@@ -1,12 +1,5 @@
 //! What goes wrong, as the shell sees it: a sentence and an exit code.
 
-use anchorhood::curate::CurateError;
-use anchorhood::data::DataError;
-use anchorhood::export::ExportError;
-use anchorhood::report::ReportError;
-use anchorhood::search::SearchError;
-use anchorhood::serve::ServeError;
-use anchorhood::train::{CheckpointError, ConfigError, TrainError};
 use anchorhood::{Error, ErrorKind};
 
 /// An end that is not success.
@@ -43,36 +36,17 @@ impl Failure {
     }
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
+/// Of the library's error, and of its parts' errors.
+impl<E> From<E> for Failure
+where
+    Error: From<E>,
+{
+    fn from(error: E) -> Self {
+        let error = Error::from(error);
         let code = match error.kind() {
             ErrorKind::Usage => 2,
             _ => 1,
         };
         Failure { message: Some(error.with_advice()), code }
     }
-}
-
-/// The errors of the library's parts.
-macro_rules! failures {
-    ($($error:ty),* $(,)?) => {$(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                Error::from(error).into()
-            }
-        }
-    )*};
-}
-
-failures! {
-    anchorhood::engine::Error,
-    CheckpointError,
-    ConfigError,
-    CurateError,
-    DataError,
-    ExportError,
-    ReportError,
-    SearchError,
-    ServeError,
-    TrainError,
 }

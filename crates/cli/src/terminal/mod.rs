@@ -7,7 +7,7 @@ pub mod failure;
 pub mod interrupt;
 pub mod output;
 
-use anchorhood::train::Event;
+use anchorhood::Event;
 
 /// Says what the library tells beside a result: a warning, or what is good to know.
 pub fn tell(event: &Event) {

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use anchorhood::data::unseen;
-pub use anchorhood::report::{counted, duration, grouped};
+use anchorhood_data::unseen;
+pub use anchorhood_report::{counted, duration, grouped};
 use serde_json::Value;
 
 use crate::terminal::failure::Failure;

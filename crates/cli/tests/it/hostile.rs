@@ -5,7 +5,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use anchorhood::train::Checkpoint;
+use anchorhood::research::Checkpoint;
 use image::{DynamicImage, GrayImage, ImageBuffer, Luma};
 
 use crate::common::{Ran, Sandbox, names, train_args, trained, wait_for};

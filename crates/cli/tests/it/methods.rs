@@ -2,8 +2,10 @@
 //! each takes the layer that the method judges, 16 values below the heads of a ResNet18 of width 2,
 //! and no last layer.
 
-use anchorhood::report::read_metrics;
-use anchorhood::train::{Checkpoint, Event, FeatureSource, Subject, methods};
+use anchorhood::Event;
+use anchorhood::research::{Checkpoint, FeatureSource};
+use anchorhood_report::read_metrics;
+use anchorhood_train::{Subject, methods};
 use image::imageops;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! `anchorhood model` as a user has it: what can be fetched, a download that breaks or is wrong,
 //! and what a model is. How downloads go on and end is in `data_fetch`.
 
-use anchorhood::models::Form;
+use anchorhood::research::Form;
 use serde_json::Value;
 
 use crate::common::{Ran, Sandbox, names, train_args};

@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::Path;
 
-use anchorhood::models::Form;
-use anchorhood::train::Checkpoint;
+use anchorhood::research::Checkpoint;
+use anchorhood::research::Form;
 
 use crate::common::{self, Ran, Sandbox, files_below, trained, with_settings};
 use crate::folders::fill;

@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Child;
 
-use anchorhood::train::{Checkpoint, RunConfig};
+use anchorhood::RunConfig;
+use anchorhood::research::Checkpoint;
 
 use crate::common::{Ran, Sandbox, names, signal, trained, wait_for};
 use crate::folders;

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use anchorhood::report::read_metrics;
-use anchorhood::train::{Event, SETTINGS, Setting};
+use anchorhood::{Event, SETTINGS, Setting};
 use anchorhood::{Images, Run, Trainer};
+use anchorhood_report::read_metrics;
 use serde_json::Value;
 
 use crate::common::{Sandbox, holds, names, train_args, trained};

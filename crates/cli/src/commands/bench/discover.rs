@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use anchorhood::discovery::{DiscoverBy, MemoryBank, Neighbourhoods};
 use anchorhood::machine_of;
+use anchorhood::research::{DiscoverBy, MemoryBank, Neighbourhoods};
 use serde_json::json;
 
 use super::{median, step::random_rows};
@@ -59,7 +59,7 @@ fn discoveries(args: &BenchDiscoverArgs, ranks: &Ranks) -> Result<(), Failure> {
     let object = json!({
         "bench": "discover", "n": args.n, "dim": args.dim, "k": args.neighbours, "threads": threads,
         "processes": processes, "recall": recall, "seconds": seconds, "pairs_per_second": pairs,
-        "device": device.describe(), "version": anchorhood::train::VERSION,
+        "device": device.describe(), "version": anchorhood::VERSION,
     });
     args.common.show(&text, &object)
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use anchorhood::engine::{
-    BatchForm, BatchKernel, BatchMaker, BatchSource, Device, Epoch, HostBatch, HostBatches, Result,
-    Stream,
+use anchorhood::Device;
+use anchorhood::research::{
+    BatchForm, BatchKernel, BatchMaker, BatchSource, Epoch, HostBatch, HostBatches, Result, Stream,
 };
-use anchorhood::random::{Draws, Stream as Purpose};
+use anchorhood::research::{Draws, DrawsFor as Purpose};
 
 /// The batch, as a step finds it among so many items.
 pub struct FixedBatch {

@@ -4,7 +4,7 @@ mod discover;
 mod fixed_batch;
 mod step;
 
-use anchorhood::train::MachineConfig;
+use anchorhood::MachineConfig;
 
 use crate::args::{Bench, BenchArgs, BenchCommon};
 use crate::terminal::failure::Failure;

@@ -4,10 +4,13 @@
 
 use std::time::Instant;
 
-use anchorhood::data::Pictures;
-use anchorhood::engine::{Device, PartTime, Profile};
-use anchorhood::random::{Draws, Stream};
-use anchorhood::train::{Position, Preset, Trainer, TrainingSet};
+use anchorhood::Device;
+use anchorhood::Pictures;
+use anchorhood::research::TrainingSet;
+use anchorhood::research::{Draws, DrawsFor as Stream};
+use anchorhood::{Position, Preset};
+use anchorhood_engine::{PartTime, Profile};
+use anchorhood_train::Trainer;
 use serde_json::json;
 
 use super::fixed_batch::FixedBatch;
@@ -161,7 +164,7 @@ fn show(
         "batch": args.batch, "size": args.size, "n": args.n, "dim": args.dim, "threads": threads,
         "steps": args.steps, "ms_per_step": ms, "pictures_per_second": pictures, "gflops": gflops,
         "augmentation": how == "augmentation included", "device": device.describe(),
-        "version": anchorhood::train::VERSION,
+        "version": anchorhood::VERSION,
     });
     args.common.show(&text, &object)
 }

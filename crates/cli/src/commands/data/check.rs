@@ -1,6 +1,7 @@
 //! `anchorhood data check`.
 
-use anchorhood::data::{CheckReport, Problem, SplitCount, check};
+use anchorhood::research::{CheckReport, Problem, SplitCount};
+use anchorhood_data::check;
 use serde_json::json;
 
 use super::CheckArgs;

@@ -3,8 +3,10 @@
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use anchorhood::data::{Archive, DATASETS, DatasetSpec, find_dataset, unpack};
-use anchorhood::storage::{Disk, FileSystem, open_regular};
+use anchorhood::DATASETS;
+use anchorhood::research::{Archive, DatasetSpec};
+use anchorhood_data::{find_dataset, unpack};
+use anchorhood_storage::{Disk, FileSystem, open_regular};
 use flate2::read::GzDecoder;
 
 use super::FetchArgs;

@@ -6,7 +6,7 @@ mod pack;
 
 use std::path::PathBuf;
 
-use anchorhood::data::DATASETS;
+use anchorhood::DATASETS;
 use clap::{Parser, Subcommand};
 
 use crate::terminal::failure::Failure;

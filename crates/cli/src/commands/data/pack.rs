@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anchorhood::data::pack;
+use anchorhood_data::pack;
 use serde_json::json;
 
 use super::PackArgs;

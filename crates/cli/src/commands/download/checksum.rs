@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use anchorhood::storage::{Disk, FileSystem};
+use anchorhood_storage::{Disk, FileSystem};
 use md5::{Digest, Md5};
 use ring::digest::{Context, SHA256};
 

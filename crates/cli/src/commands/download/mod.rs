@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anchorhood::storage::{AppendFile, Disk, FileSystem, move_file};
+use anchorhood_storage::{AppendFile, Disk, FileSystem, move_file};
 use ureq::Agent;
 use ureq::http::Response;
 

@@ -1,7 +1,7 @@
 //! What the user has decided about pairs of images.
 
-use anchorhood::search::{CopySearch, Decisions, decide_not_duplicates};
-use anchorhood::storage::Disk;
+use anchorhood_index::{CopySearch, Decisions, decide_not_duplicates};
+use anchorhood_storage::Disk;
 
 use super::DuplicatesArgs;
 use crate::terminal::failure::Failure;

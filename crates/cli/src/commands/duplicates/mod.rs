@@ -6,13 +6,14 @@ mod moves;
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::curate::{
-    Duplicate, DuplicateGroup, DuplicateOptions, DuplicateStage, Duplicates, KeepRule,
-};
-use anchorhood::engine::Device;
+use anchorhood::Device;
+use anchorhood::PictureIndex;
 use anchorhood::folders_of;
-use anchorhood::search::{CopySearch, Decisions, PictureIndex, Sheet, Shown, would_set_aside};
-use anchorhood::storage::Disk;
+use anchorhood::{Duplicate, DuplicateGroup, DuplicateOptions, Duplicates, KeepRule};
+use anchorhood_index::curate::DuplicateStage;
+use anchorhood_index::{CopySearch, Decisions, would_set_aside};
+use anchorhood_report::{Sheet, Shown};
+use anchorhood_storage::Disk;
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::curate::Duplicates;
-use anchorhood::data::name_of;
-use anchorhood::search::{
+use anchorhood::Duplicates;
+use anchorhood_data::name_of;
+use anchorhood_index::{
     CopySearch, RecordKey, SearchError, SetAside, UNDO_FILE, set_aside, undo, would_set_aside,
 };
-use anchorhood::storage::{Disk, data_folder};
+use anchorhood_storage::{Disk, data_folder};
 use serde_json::json;
 
 use super::DuplicatesArgs;

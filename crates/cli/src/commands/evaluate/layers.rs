@@ -1,12 +1,12 @@
 //! `anchorhood evaluate` on layers: linear classifiers, and kNN where the memory cannot vote.
 
-use anchorhood::engine::{Graph, NodeId};
-use anchorhood::evaluation::{LinearOptions, Spread};
 use anchorhood::open_images_of;
-use anchorhood::train::{
+use anchorhood::research::{
     Encoder, EncoderSource, FeatureSource, LayerFigures, LayerOptions, LayerProgress,
     LayerProtocol, judge_layers, labelled_for,
 };
+use anchorhood::research::{Graph, NodeId};
+use anchorhood::research::{LinearOptions, Spread};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -135,7 +135,7 @@ pub fn run(args: &EvaluateArgs, subject: &Encoder) -> Result<(), Failure> {
             "note": note,
             "seed": config.seed,
             "device": device.describe(),
-            "version": anchorhood::train::VERSION,
+            "version": anchorhood::VERSION,
         });
         return output::line(&object.to_string());
     }

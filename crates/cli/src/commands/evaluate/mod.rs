@@ -5,12 +5,11 @@ mod vectors;
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::onnx::is_onnx;
-use anchorhood::search::Model;
-use anchorhood::train::{
-    EncoderSource, FeatureSource, TrainingSet, ValidateOn, embedding_path, judge, model_path,
-};
+use anchorhood::Model;
+use anchorhood::research::{EncoderSource, FeatureSource, TrainingSet, ValidateOn, judge};
 use anchorhood::{open_images_of, vote};
+use anchorhood_index::onnx::is_onnx;
+use anchorhood_train::{embedding_path, model_path};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
@@ -59,7 +58,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
             "trained": found.trained,
             "model": as_used.map(|(size, accuracy)| json!({ "size": size, "accuracy": accuracy })),
             "seed": config.seed,
-            "version": anchorhood::train::VERSION,
+            "version": anchorhood::VERSION,
         });
         return output::line(&object.to_string());
     }

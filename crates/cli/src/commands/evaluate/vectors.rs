@@ -1,7 +1,7 @@
 //! `anchorhood evaluate` on a model without a run, as `base` and an ONNX file are: its vectors
 //! vote, with raw pixels beside them.
 
-use anchorhood::train::{FeatureSource, Labelled, TrainError};
+use anchorhood::research::{FeatureSource, Labelled, TrainError};
 use anchorhood::{open_images_of, paper_settings, vote};
 use serde_json::json;
 
@@ -42,7 +42,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
             "training_pictures": data.train.pictures.len(),
             "seed": config.seed,
             "device": device.describe(),
-            "version": anchorhood::train::VERSION,
+            "version": anchorhood::VERSION,
         });
         return output::line(&object.to_string());
     }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use anchorhood::search::{KNOWN_MODELS, KnownModel};
-use anchorhood::storage::{Disk, FileSystem};
+use anchorhood_index::{KNOWN_MODELS, KnownModel};
+use anchorhood_storage::{Disk, FileSystem};
 
 use super::{FetchArgs, folder};
 use crate::args::model::io;

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::report::aligned;
-use anchorhood::search::{KNOWN_MODELS, KnownModel, Model, fetched_model, fetched_models};
+use anchorhood::Model;
+use anchorhood_index::{KNOWN_MODELS, KnownModel, fetched_model, fetched_models};
+use anchorhood_report::aligned;
 use serde_json::{Value, json};
 
 use super::{ListArgs, folder};

@@ -6,7 +6,7 @@ mod show;
 
 use std::path::PathBuf;
 
-use anchorhood::search::models_folder;
+use anchorhood_index::models_folder;
 use clap::{Parser, Subcommand};
 
 use crate::terminal::failure::Failure;

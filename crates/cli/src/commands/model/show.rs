@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use anchorhood::engine::{Graph, Role};
-use anchorhood::search::{Checked, KNOWN_MODELS, KnownModel, Model};
-use anchorhood::storage::OpenContainer;
-use anchorhood::train::{Checkpoint, NetworkConfig};
+use anchorhood::Model;
+use anchorhood::research::{Checkpoint, NetworkConfig};
+use anchorhood::research::{Graph, Role};
+use anchorhood_index::{Checked, KNOWN_MODELS, KnownModel};
+use anchorhood_storage::OpenContainer;
 use serde_json::{Map, Value, json};
 
 use super::ShowArgs;

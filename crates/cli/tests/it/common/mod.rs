@@ -7,8 +7,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use anchorhood::report::read_metrics;
-use anchorhood::train::{Checkpoint, Event, RunConfig, RunDir};
+use anchorhood::research::{Checkpoint, RunDir};
+use anchorhood::{Event, RunConfig};
+use anchorhood_report::read_metrics;
 
 /// Settings that make a run take a moment: few small pictures, a narrow network, an epoch a round.
 const TINY: &str = "--method and --shapes-train 48 --shapes-test 16 --size 16 --width 2 \

@@ -4,7 +4,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anchorhood::train::Checkpoint;
+use anchorhood::research::Checkpoint;
 use anchorhood_testing::mpirun;
 
 use crate::common::{Ran, Sandbox, signal, train_args, trained, wait_for};

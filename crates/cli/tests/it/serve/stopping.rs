@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use anchorhood::search::PictureIndex;
+use anchorhood::PictureIndex;
 
 use crate::common::{signal, trained};
 use crate::search::indexed;
