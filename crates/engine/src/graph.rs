@@ -160,104 +160,6 @@ impl Graph {
         Graph::default()
     }
 
-    /// The pictures; a graph has one input, its first layer.
-    pub fn input(&mut self, height: usize, width: usize, channels: usize) -> NodeId {
-        assert!(self.nodes.is_empty(), "a graph has one input, added first");
-        let shape = Shape::new(height, width, channels);
-        self.nodes.push(Node {
-            name: "input".into(),
-            op: Op::Input,
-            inputs: vec![],
-            shape,
-            parameters: vec![],
-        });
-        NodeId(0)
-    }
-
-    /// A convolution alone.
-    pub fn conv(&mut self, name: &str, x: NodeId, spec: ConvSpec) -> Result<NodeId> {
-        self.any_conv(name, None, x, spec, false, None)
-    }
-
-    /// Convolution, batch norm, residual add and ReLU as one layer; `conv` and `norm` name their
-    /// parameters.
-    pub fn conv_norm(
-        &mut self,
-        conv: &str,
-        norm: &str,
-        x: NodeId,
-        spec: ConvSpec,
-        relu: bool,
-        residual: Option<NodeId>,
-    ) -> Result<NodeId> {
-        self.any_conv(conv, Some(norm), x, spec, relu, residual)
-    }
-
-    fn any_conv(
-        &mut self,
-        name: &str,
-        norm: Option<&str>,
-        x: NodeId,
-        spec: ConvSpec,
-        relu: bool,
-        residual: Option<NodeId>,
-    ) -> Result<NodeId> {
-        let input = self.shape(x);
-        let [height, width] = spec.window.places(name, input)?;
-        let shape = Shape::new(height, width, spec.out);
-        if let Some(r) = residual.filter(|r| self.shape(*r) != shape) {
-            let expected = format!("a residual of {shape}");
-            return Err(Error::shape(name, expected, self.shape(r)));
-        }
-        let op = Op::Conv { spec, norm: norm.map(|_| Norm::default()), relu };
-        let inputs = std::iter::once(x).chain(residual).collect();
-        let id = self.push(name, op, inputs, shape)?;
-        let [kh, kw] = spec.window.kernel;
-        let initial = Initial::torch_default(input.channels * kh * kw);
-        let dims = [spec.out, input.channels, kh, kw];
-        self.parameter(id, name, "weight", &dims, initial, Role::Weight);
-        if spec.bias {
-            self.parameter(id, name, "bias", &[spec.out], initial, Role::Weight);
-        }
-        if let Some(norm) = norm {
-            self.norm_parameters(id, norm, spec.out);
-        }
-        Ok(id)
-    }
-
-    /// Batch norm alone.
-    pub fn batch_norm(&mut self, name: &str, x: NodeId) -> Result<NodeId> {
-        let shape = self.shape(x);
-        let id = self.push(name, Op::BatchNorm(Norm::default()), vec![x], shape)?;
-        self.norm_parameters(id, name, shape.channels);
-        Ok(id)
-    }
-
-    /// The sum of two layers of one shape.
-    pub fn add(&mut self, name: &str, a: NodeId, b: NodeId) -> Result<NodeId> {
-        if self.shape(a) != self.shape(b) {
-            return Err(Error::shape(name, self.shape(a).to_string(), self.shape(b)));
-        }
-        self.push(name, Op::Add, vec![a, b], self.shape(a))
-    }
-
-    /// A linear layer over one place of channels.
-    pub fn linear(&mut self, name: &str, x: NodeId, out: usize, bias: bool) -> Result<NodeId> {
-        let input = self.shape(x);
-        if input.pixels() != 1 {
-            // PyTorch flattens C×H×W; over one place both orders agree, over more they would not.
-            let expected = "one place (pool first, or use a convolution as large as the picture)";
-            return Err(Error::shape(name, expected, input));
-        }
-        let id = self.push(name, Op::Linear { out, bias }, vec![x], Shape::new(1, 1, out))?;
-        let initial = Initial::torch_default(input.len());
-        self.parameter(id, name, "weight", &[out, input.len()], initial, Role::Weight);
-        if bias {
-            self.parameter(id, name, "bias", &[out], initial, Role::Weight);
-        }
-        Ok(id)
-    }
-
     /// Names the graph's result.
     pub fn output(&mut self, x: NodeId) {
         self.output = Some(x);
@@ -340,15 +242,11 @@ impl Graph {
     }
 
     fn flops_of(&self, node: &Node) -> u64 {
-        let flops = match node.op {
-            Op::Conv { spec, .. } => {
-                let [kh, kw] = spec.window.kernel;
-                2 * node.shape.len() * kh * kw * self.shape(node.inputs[0]).channels
-            }
-            Op::Linear { out, .. } => 2 * out * self.shape(node.inputs[0]).len(),
-            _ => 0,
-        };
-        flops as u64
+        let multiplied = node.convolution(self).map_or(0, |(input, window)| {
+            let [kh, kw] = window.kernel;
+            node.shape.len() * kh * kw * input.channels
+        });
+        2 * multiplied as u64
     }
 
     /// A layer without weights that does what another one does, of an input of that one's shape.
@@ -389,14 +287,5 @@ impl Graph {
             initial,
             role,
         });
-    }
-
-    fn norm_parameters(&mut self, id: NodeId, name: &str, channels: usize) {
-        let dims = [channels];
-        let (zero, one) = (Initial::Constant(0.0), Initial::Constant(1.0));
-        self.parameter(id, name, "weight", &dims, one, Role::Weight);
-        self.parameter(id, name, "bias", &dims, zero, Role::Weight);
-        self.parameter(id, name, "running_mean", &dims, zero, Role::Statistic);
-        self.parameter(id, name, "running_var", &dims, one, Role::Statistic);
     }
 }

@@ -44,7 +44,6 @@ mod graph;
 mod growing_values;
 pub mod naive;
 mod network;
-mod op;
 mod ops;
 mod optimiser;
 mod parameters;

@@ -13,8 +13,7 @@ use crate::batch::BatchSource;
 use crate::buffer::of_another_device;
 use crate::cpu::CpuNetwork;
 use crate::cuda::CudaNetwork;
-use crate::graph::{Graph, Node, NodeId};
-use crate::ops::Op;
+use crate::graph::{Graph, NodeId};
 use crate::stream::Stream;
 use crate::{Buffer, Error, Optimiser, Parameter, ParameterGroup, Plan, Result, Scalar};
 
@@ -179,18 +178,6 @@ impl Network {
         either!(&mut self.backend, network => network.seed_dropout(seed));
         let (parameters, slots) = (self.graph().parameters().to_vec(), self.slots());
         draw(&parameters, slots, seed, |which, index, values| self.write(which, index, values))
-    }
-
-    /// Tells layers that turn colours into others by which mean and deviation pictures are
-    /// normalised.
-    pub fn normalised_by(&mut self, mean: &[f32; 3], std: &[f32; 3]) -> Result<()> {
-        let of_colours = |n: &&Node| matches!(n.op, Op::Lab);
-        let layers: Vec<Node> = (self.graph().nodes().iter().filter(of_colours)).cloned().collect();
-        for layer in layers {
-            self.write(Tensors::Values, layer.parameters[0], mean)?;
-            self.write(Tensors::Values, layer.parameters[1], std)?;
-        }
-        Ok(())
     }
 
     /// Runs a full batch forwards in training mode: batch statistics, running ones updated, dropout

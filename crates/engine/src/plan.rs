@@ -109,15 +109,15 @@ impl Plan {
             let readers = || readers(graph, i);
             let mut to = readers().max().unwrap_or(i);
             if training {
-                let late = readers().filter(|c| graph.nodes()[*c].op.way_back().input);
-                let own = node.op.way_back().output.then_some(i);
+                let late = readers().filter(|c| graph.nodes()[*c].op.saved().input);
+                let own = node.op.saved().output.then_some(i);
                 let last = late.chain(own).map(|i| backward_time(i) + lag).max();
                 to = last.unwrap_or(to);
             }
             let to = if kept(i) { end } else { to };
             value.push(Wanted { len, from: i, to });
 
-            let saves = training && node.op.way_back().before_norm;
+            let saves = training && node.op.saved().before_norm;
             saved.push(Wanted { len: if saves { len } else { 0 }, from: i, to: backward_time(i) });
 
             let has = training && (needs[i] || i == output);
@@ -284,12 +284,12 @@ mod tests {
         log.push((vec![value(n - 1)], vec![grad(n - 1)]));
         for (i, node) in g.nodes().iter().enumerate().rev() {
             let mut reads = vec![grad(i), saved(i)];
-            if node.op.way_back().output {
+            if node.op.saved().output {
                 reads.push(value(i));
             }
             let mut writes = vec![];
             for (x, w) in node.inputs.iter().zip(&plan.writes[i]) {
-                if node.op.way_back().input && *x == node.inputs[0] {
+                if node.op.saved().input && *x == node.inputs[0] {
                     reads.push(value(x.index()));
                 }
                 match w {

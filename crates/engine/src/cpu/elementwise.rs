@@ -1,14 +1,12 @@
-//! ReLU, add, bias, dropout, moved channels and plain copies: one pass over memory each.
+//! ReLU's gradient, add, bias and plain copies: one pass over memory each.
 
-use anchorhood_storage::random::{Draws, Stream, unit};
 use pulp::Arch;
 use rayon::prelude::*;
 
 use super::simd::vectorised;
-use crate::DropoutKey;
 
 /// Values a task works on.
-const TASK: usize = 64 * 1024;
+pub(crate) const TASK: usize = 64 * 1024;
 
 vectorised! {
     /// out (+)= dy where y > 0 (or everywhere without y), one task.
@@ -73,19 +71,6 @@ pub(crate) fn at_least(floor: f32, x: f32) -> f32 {
     if floor > x { floor } else { x }
 }
 
-/// y = max(x, 0).
-pub(crate) fn relu(arch: Arch, x: &[f32], y: &mut [f32]) {
-    vectorised! {
-        fn task<'a>(x: &'a [f32], y: &'a mut [f32]) {
-            for (y, x) in y.iter_mut().zip(x) {
-                *y = at_least(0.0, *x);
-            }
-        }
-    }
-    let tasks = y.par_chunks_mut(TASK).zip(x.par_chunks(TASK));
-    tasks.for_each(|(y, x)| task(arch, x, y));
-}
-
 /// y = a + b.
 pub(crate) fn add(arch: Arch, a: &[f32], b: &[f32], y: &mut [f32]) {
     vectorised! {
@@ -135,65 +120,5 @@ pub(crate) fn bias_gradient(dy: &[f32], channels: usize, dbias: &mut [f32]) {
     dbias.par_iter_mut().enumerate().for_each(|(c, d)| {
         let column = dy[c..].iter().step_by(channels);
         *d = column.map(|v| f64::from(*v)).sum::<f64>() as f32;
-    });
-}
-
-/// y (+)= x where kept, scaled by 1/(1 − p), and zero elsewhere, but for what is not finite: that
-/// is NaN. The mask is drawn from (key, step, place), so the backward pass draws it again instead
-/// of storing it.
-///
-/// Tensors of `rank` other processes, as long as this one, come before it.
-pub(crate) fn dropout(
-    key: DropoutKey,
-    step: u64,
-    rank: usize,
-    p: f32,
-    x: &[f32],
-    accumulate: bool,
-    y: &mut [f32],
-) {
-    let before = rank * y.len().div_ceil(4);
-    let scale = 1.0 / (1.0 - p);
-    let tasks = y.par_chunks_mut(TASK).zip(x.par_chunks(TASK)).enumerate();
-    tasks.for_each(|(task, (y, x))| {
-        for (i, (y, x)) in y.chunks_mut(4).zip(x.chunks(4)).enumerate() {
-            let block = (before + task * TASK / 4 + i) as u64;
-            let draws = Draws::new(key.seed, Stream::Dropout, step % (1 << 20), block);
-            let words = draws.block(key.block());
-            for ((y, x), word) in y.iter_mut().zip(x).zip(words) {
-                let value = if unit(word) < p { x * 0.0 + 0.0 } else { x * scale };
-                *y = if accumulate { *y + value } else { value };
-            }
-        }
-    });
-}
-
-/// Channel c of a place of y (+)= channel c + `first` of x where there is one, else zero; places
-/// have so many channels in x and in y.
-pub(crate) fn channels(
-    x: &[f32],
-    [from, to]: [usize; 2],
-    first: isize,
-    accumulate: bool,
-    y: &mut [f32],
-) {
-    let places = TASK.div_ceil(to);
-    let tasks = y.par_chunks_mut(places * to).zip(x.par_chunks(places * from));
-    // Those of y that x has.
-    let begin = (-first).clamp(0, to as isize) as usize;
-    let end = (from as isize - first).clamp(begin as isize, to as isize) as usize;
-    let source = begin.saturating_add_signed(first);
-    tasks.for_each(|(y, x)| {
-        for (y, x) in y.chunks_exact_mut(to).zip(x.chunks_exact(from)) {
-            let there = &x[source.min(from)..][..end - begin];
-            match accumulate {
-                true => (y[begin..end].iter_mut().zip(there)).for_each(|(y, x)| *y += x),
-                false => {
-                    y[..begin].fill(0.0);
-                    y[begin..end].copy_from_slice(there);
-                    y[end..].fill(0.0);
-                }
-            }
-        }
     });
 }

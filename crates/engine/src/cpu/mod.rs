@@ -1,10 +1,8 @@
 //! The CPU: threads by rayon, vector instructions chosen at run time.
 
-pub(crate) mod activation;
 mod arena;
 mod batch_norm;
 mod batches;
-pub(crate) mod colour;
 mod conv;
 pub(crate) mod elementwise;
 mod exp;
@@ -12,10 +10,8 @@ mod gathered;
 mod gemm;
 mod losses;
 mod network;
-pub(crate) mod normalise;
 mod optimisers;
 mod parameters;
-pub(crate) mod pool;
 mod quarters;
 mod simd;
 mod similarity;
@@ -30,8 +26,9 @@ use std::sync::Arc;
 use pulp::Arch;
 
 pub(crate) use batches::CpuBatches;
-pub(crate) use network::CpuNetwork;
+pub(crate) use network::{CpuNetwork, State as CpuState};
 pub use simd::SimdLevel;
+pub(crate) use simd::vectorised;
 pub(crate) use stream::CpuStream;
 
 use crate::{Buffer, DevicePositives, Graph, NetworkOptions, Positives, Result, Scan, ScanResult};

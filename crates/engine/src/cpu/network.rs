@@ -19,7 +19,7 @@ use super::stream::{CpuStream, values, values_mut};
 use super::{Cpu, gemm, optimisers};
 use crate::walk::{self, Layer, Layers, Pass};
 use crate::{
-    Buffer, Communicator, Error, Graph, Input, NetworkOptions, Node, NodeId, Op, Parameter,
+    Buffer, Communicator, Error, Graph, Input, NetworkOptions, Node, NodeId, Parameter,
     ParameterGroup, Plan, Result, Scalar, Tensors,
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct CpuNetwork {
 }
 
 /// Everything but the graph and the threads, so that both can be borrowed while this changes.
-struct State {
+pub(crate) struct State {
     arch: Arch,
     training: Plan,
     inference: Plan,
@@ -359,15 +359,7 @@ impl Layers for State {
     }
 
     fn visit(&mut self, layer: &Layer) -> Result<()> {
-        match layer.node.op {
-            Op::Conv { norm, relu, .. } => self.conv_layer(layer, norm, relu),
-            Op::Linear { .. } => self.conv_layer(layer, None, false),
-            Op::BatchNorm(norm) => self.batch_norm_layer(layer, norm),
-            _ => {
-                self.simple_layer(layer);
-                Ok(())
-            }
-        }
+        layer.node.op.layer(|op| op.cpu(self, layer))
     }
 }
 

@@ -31,7 +31,7 @@ macro_rules! vectorised {
         }
     };
 }
-pub(super) use vectorised;
+pub(crate) use vectorised;
 
 /// A level of vector instructions this program was built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

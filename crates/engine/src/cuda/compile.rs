@@ -39,7 +39,6 @@ const SOURCES: &[(&str, &str)] = &[
     ("losses", include_str!("kernels/losses.cu")),
     ("norm_on_chip", include_str!("kernels/norm_on_chip.cu")),
     ("optimisers", include_str!("kernels/optimisers.cu")),
-    ("pool", include_str!("kernels/pool.cu")),
     ("quarters", include_str!("kernels/quarters.cu")),
     ("sampled", include_str!("kernels/sampled.cu")),
     ("scan", include_str!("kernels/scan.cu")),

@@ -12,7 +12,7 @@ use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, result, sys};
 
 use super::{Cuda, failed};
 use crate::ops::LayerKernels;
-use crate::{Activation, DropoutKey, Error, Result};
+use crate::{Error, Result};
 
 /// A place in device memory, 0 for none.
 pub(crate) type Pointer = u64;
@@ -118,7 +118,7 @@ pub(super) fn launch(
 
 /// Kernels of some files, loaded.
 macro_rules! kernels {
-    ($(#[$about:meta])* $kind:ident { $($file:literal: $($name:ident),+;)+ }) => {
+    ($(#[$about:meta])* $kind:ident { $($file:ident: $($name:ident),+;)+ }) => {
         $(#[$about])*
         pub(crate) struct $kind {
             $($(pub(crate) $name: cudarc::driver::CudaFunction,)+)+
@@ -126,7 +126,7 @@ macro_rules! kernels {
 
         impl $kind {
             pub(crate) fn load(cuda: &crate::cuda::Cuda) -> crate::Result<Self> {
-                Ok($kind { $($($name: cuda.function($file, stringify!($name))?,)+)+ })
+                Ok($kind { $($($name: cuda.function(stringify!($file), stringify!($name))?,)+)+ })
             }
         }
     };
@@ -148,14 +148,11 @@ pub(crate) struct Kernels {
 kernels! {
     /// Those that every network has.
     Functions {
-        "elementwise": narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient,
-            activation, activation_backward, dropout, channels, lab, lab_backward;
-        "batch_norm": statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1,
+        elementwise: narrow, narrow_padded, gather_rows, widen, noise, finish, pass_gradient;
+        batch_norm: statistics_8, statistics_1, backward_sums_8, backward_sums_1, sums_8, sums_1,
             apply, backward_values, apply_columns_8, apply_columns_1, backward_columns_8,
             backward_columns_1, sums_finish, own_statistics, merge_statistics, own_gradients;
-        "pool": max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1, global_average,
-            global_average_backward, l2_normalise, l2_normalise_backward;
-        "convolution": gather, scatter, direct_forward, direct_input_gradient,
+        convolution: gather, scatter, direct_forward, direct_input_gradient,
             direct_weight_gradient;
     }
 }
@@ -294,119 +291,6 @@ impl Kernels {
         let arguments = (y, dy, i32::from(accumulate), len as u64, dx);
         self.launch(&self.of.pass_gradient, eights(len)?, arguments)
     }
-
-    /// y = f(x).
-    pub(crate) fn activation(
-        &self,
-        f: Activation,
-        x: Pointer,
-        len: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        self.launch(&self.of.activation, eights(len)?, (x, words(f), len as u64, y))
-    }
-
-    /// dx (+)= dy times the slope of f where its result is y.
-    pub(crate) fn activation_backward(
-        &self,
-        f: Activation,
-        [y, dy]: [Pointer; 2],
-        accumulate: bool,
-        len: usize,
-        dx: Pointer,
-    ) -> Result<()> {
-        let arguments = (y, dy, words(f), i32::from(accumulate), len as u64, dx);
-        self.launch(&self.of.activation_backward, eights(len)?, arguments)
-    }
-
-    /// y (+)= dropout of x; `step` is a place that holds the step.
-    pub(crate) fn dropout(
-        &self,
-        x: Pointer,
-        key: DropoutKey,
-        (step, rank): (Pointer, usize),
-        p: f32,
-        accumulate: bool,
-        len: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        let (add, n) = (i32::from(accumulate), len as u64);
-        // Tensors of so many other processes, as long as this one, come before it.
-        let before = (rank * len.div_ceil(4)) as u64;
-        let arguments = (x, key.seed, key.block(), step, before, p, add, n, y);
-        self.launch(&self.of.dropout, eights(len)?, arguments)
-    }
-
-    /// Channel c of y (+)= channel c + `first` of x where there is one, else zero.
-    pub(crate) fn channels(
-        &self,
-        x: Pointer,
-        [from, to]: [usize; 2],
-        first: isize,
-        accumulate: bool,
-        len: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        let (add, n) = (i32::from(accumulate), len as u64);
-        let arguments = (x, from as u32, first as i32, to as u32, add, n, y);
-        self.launch(&self.of.channels, ones(len)?, arguments)
-    }
-
-    /// y = Lab of x, normalised by mean and std.
-    pub(crate) fn lab(
-        &self,
-        x: Pointer,
-        [mean, std]: [Pointer; 2],
-        places: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        self.launch(&self.of.lab, ones(places)?, (x, mean, std, places as u64, y))
-    }
-
-    /// dx (+)= the gradient of Lab's input.
-    pub(crate) fn lab_backward(
-        &self,
-        [x, dy]: [Pointer; 2],
-        [mean, std]: [Pointer; 2],
-        accumulate: bool,
-        places: usize,
-        dx: Pointer,
-    ) -> Result<()> {
-        let arguments = (x, dy, mean, std, i32::from(accumulate), places as u64, dx);
-        self.launch(&self.of.lab_backward, ones(places)?, arguments)
-    }
-
-    pub(crate) fn l2_normalise(
-        &self,
-        x: Pointer,
-        rows: usize,
-        dim: usize,
-        y: Pointer,
-        wide: Pointer,
-    ) -> Result<()> {
-        self.launch(&self.of.l2_normalise, blocks(rows, 128)?, (x, dim as u32, y, wide))
-    }
-
-    pub(crate) fn l2_normalise_backward(
-        &self,
-        x: Pointer,
-        [dy, wide]: [Pointer; 2],
-        rows: usize,
-        dim: usize,
-        accumulate: bool,
-        dx: Pointer,
-    ) -> Result<()> {
-        let arguments = (x, dy, wide, dim as u32, i32::from(accumulate), dx);
-        self.launch(&self.of.l2_normalise_backward, blocks(rows, 128)?, arguments)
-    }
-}
-
-/// Whether it is the tangent, and what a ReLU leaks.
-fn words(f: Activation) -> (i32, f32) {
-    match f {
-        Activation::LeakyRelu(leak) => (0, leak),
-        Activation::Tanh => (1, 0.0),
-    }
 }
 
 /// So many blocks side by side, at least one; more than a GPU can count are refused, rather than
@@ -422,12 +306,12 @@ pub(super) fn side_by_side(blocks: usize) -> Result<u32> {
 }
 
 /// So many blocks of so many threads.
-pub(super) fn blocks(count: usize, threads: u32) -> Result<LaunchConfig> {
+pub(crate) fn blocks(count: usize, threads: u32) -> Result<LaunchConfig> {
     Ok(shape([side_by_side(count)?, 1, 1], [threads, 1], 0))
 }
 
 /// Blocks for as many threads as there are runs of eight values.
-fn eights(len: usize) -> Result<LaunchConfig> {
+pub(crate) fn eights(len: usize) -> Result<LaunchConfig> {
     ones(len.div_ceil(8))
 }
 

@@ -42,11 +42,11 @@ use autotune_cache::AutotuneCache;
 pub use autotune_cache::reread as reread_autotune_cache;
 pub(crate) use batches::CudaBatches;
 use bound_stream::BoundStream;
-pub(crate) use launch::{Kernels, Pointer, Sliding, kernels, ones};
+pub(crate) use launch::{Kernels, Pointer, Sliding, blocks, eights, kernels, ones};
 pub use libraries::{Found, Library};
 use nccl::Nccl;
 pub use nccl::find_nccl;
-pub(crate) use network::CudaNetwork;
+pub(crate) use network::{CudaNetwork, CudaWalk};
 use similarity::CudaPositives;
 pub(crate) use stream::GpuStream;
 
@@ -136,7 +136,7 @@ impl Cuda {
         &self.shared.stream
     }
 
-    /// A kernel of `kernels/<file_stem>.cu`, compiled if need be.
+    /// A kernel of `<file_stem>.cu`, compiled if need be.
     pub(crate) fn function(&self, file_stem: &str, name: &str) -> Result<CudaFunction> {
         self.kernel(&compile::source(file_stem)?, name)
     }

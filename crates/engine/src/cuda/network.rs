@@ -32,6 +32,7 @@ use crate::{
 use gradient_sums::Bucket;
 use passes::Inferences;
 use sync_norm::SyncMemory;
+pub(crate) use walk::Walk as CudaWalk;
 
 /// Layers by which weight gradients may be late: so much longer is kept what they read.
 const LAG: usize = 3;
@@ -43,7 +44,7 @@ pub(crate) struct CudaNetwork {
 }
 
 /// Everything but the graph, so that both can be borrowed while this changes.
-struct State {
+pub(crate) struct State {
     cuda: Cuda,
     /// Where work goes, and where work goes on beside it.
     stream: Arc<BoundStream>,
@@ -394,7 +395,7 @@ impl State {
     /// Where a convolution writes: to the saved buffer if a norm follows, else to the layer's
     /// output.
     fn before_norm(&self, i: usize, node: &Node) -> Pointer {
-        match node.op.way_back().before_norm {
+        match node.op.saved().before_norm {
             true => self.at(&self.training.saved[i]),
             false => self.value(i),
         }

@@ -261,7 +261,7 @@ kernels! {
     /// The exponential moving average of a network's weights, and what becomes of running
     /// statistics when a step's loss is known.
     Averages {
-        "optimisers": ema, settle_statistics;
+        optimisers: ema, settle_statistics;
     }
 }
 

@@ -117,11 +117,11 @@ struct Counters {
 kernels! {
     /// Those of a step beside the networks' (kernels/losses.cu has the maths of the losses).
     StepKernels {
-        "steps": begin_step, set_step, add_values, uniform;
-        "similarity": blend_rows;
-        "quarters": quarters;
-        "tiles": tiles;
-        "losses": cross_entropy, accumulate_loss, loss_share, add_loss, cosine, mean_of_others,
+        steps: begin_step, set_step, add_values, uniform;
+        similarity: blend_rows;
+        quarters: quarters;
+        tiles: tiles;
+        losses: cross_entropy, accumulate_loss, loss_share, add_loss, cosine, mean_of_others,
             tally, quantise, gather_rows, counting_losses, counting_gradient;
     }
 }

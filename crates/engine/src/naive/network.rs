@@ -2,13 +2,9 @@
 //!
 //! Every layer has memory of its own; there is no plan, no reuse, no fusion and no thread.
 
-use super::elementwise::{add, relu_backward};
-use super::window::Sliding;
-use super::{batch_norm, conv, linear, optimisers};
-use crate::ops::{Layer as _, NaiveAt, layer};
-use crate::{
-    DropoutKey, Graph, Initial, Node, NodeId, Norm, Op, Optimiser, ParameterGroup, Role, Window,
-};
+use super::optimisers;
+use crate::ops::NaiveAt;
+use crate::{DropoutKey, Graph, Initial, NodeId, Optimiser, ParameterGroup, Role};
 
 /// A graph with values, gradients and parameters in f64.
 #[derive(Clone, Debug)]
@@ -103,12 +99,12 @@ impl NaiveNetwork {
         let output = self.graph.output_node().index();
         self.gradients[output] = output_gradient.to_vec();
         for i in (1..self.graph.nodes().len()).rev() {
-            let node = self.graph.nodes()[i].clone();
-            let given = self.backward_of(i, &node);
-            assert_eq!(given.len(), node.inputs.len());
-            for (x, more) in node.inputs.iter().zip(given) {
-                let all = &mut self.gradients[x.index()];
-                *all = add(all, &more);
+            let given = self.backward_of(i);
+            let inputs: Vec<usize> = self.inputs(i).collect();
+            for (x, given) in inputs.into_iter().zip(given) {
+                let all = &mut self.gradients[x];
+                assert_eq!(all.len(), given.len());
+                all.iter_mut().zip(given).for_each(|(sum, more)| *sum += more);
             }
         }
     }
@@ -135,124 +131,44 @@ impl NaiveNetwork {
         self.batch = pixels.len() / self.graph.nodes()[0].shape.len();
         self.values[0] = pixels.to_vec();
         for i in 1..self.graph.nodes().len() {
-            let node = self.graph.nodes()[i].clone();
-            self.values[i] = self.forward_of(i, &node);
+            self.values[i] = self.forward_of(i);
         }
         &self.values[self.graph.output_node().index()]
     }
 
-    fn forward_of(&mut self, i: usize, node: &Node) -> Vec<f64> {
-        let input = self.graph.shape(node.inputs[0]);
-        let x = self.values[node.inputs[0].index()].clone();
-        let p = &node.parameters;
-        match node.op {
-            Op::Input => unreachable!("the input is the first layer and no other"),
-            Op::Conv { spec, norm, relu } => {
-                let s = self.sliding(node, spec.window);
-                let bias = spec.bias.then(|| &self.parameters[p[1]][..]);
-                let mut y = conv::forward(&s, &x, &self.parameters[p[0]], bias);
-                if let Some(norm) = norm {
-                    y = self.norm_forward(i, norm, &p[p.len() - 4..], y);
-                }
-                if let Some(residual) = node.inputs.get(1) {
-                    y = add(&y, self.value(*residual));
-                }
-                if relu { super::elementwise::relu(&y) } else { y }
-            }
-            Op::BatchNorm(norm) => self.norm_forward(i, norm, p, x),
-            Op::Add => add(&x, self.value(node.inputs[1])),
-            Op::Linear { bias, .. } => {
-                let bias = bias.then(|| &self.parameters[p[1]][..]);
-                linear::forward(input.len(), &x, &self.parameters[p[0]], bias)
-            }
-            op => layer!(op, op => op.naive(&self.place(i, node), &x), else unreachable!()),
-        }
+    fn forward_of(&mut self, i: usize) -> Vec<f64> {
+        let op = self.graph.nodes()[i].op;
+        let inputs: Vec<Vec<f64>> = self.inputs(i).map(|x| self.values[x].clone()).collect();
+        let inputs: Vec<&[f64]> = inputs.iter().map(|x| &x[..]).collect();
+        op.layer(|layer| layer.naive(&mut self.place(i), &inputs))
     }
 
     /// The gradients of a layer's inputs; those of its parameters are stored.
-    fn backward_of(&mut self, i: usize, node: &Node) -> Vec<Vec<f64>> {
-        let input = self.graph.shape(node.inputs[0]);
-        let x = self.values[node.inputs[0].index()].clone();
+    fn backward_of(&mut self, i: usize) -> Vec<Vec<f64>> {
+        let (op, input) = (self.graph.nodes()[i].op, self.graph.nodes()[i].inputs[0]);
+        let x = self.values[input.index()].clone();
         let (y, dy) = (self.values[i].clone(), self.gradients[i].clone());
-        let p = &node.parameters;
-        match node.op {
-            Op::Input => unreachable!("the input is the first layer and no other"),
-            Op::Conv { spec, norm, relu } => {
-                let dy = if relu { relu_backward(&y, &dy) } else { dy };
-                let dz = match norm {
-                    Some(norm) => self.norm_backward(i, norm, &p[p.len() - 4..], &dy),
-                    None => dy.clone(),
-                };
-                let s = self.sliding(node, spec.window);
-                self.parameter_gradients[p[0]] = conv::weight_gradient(&s, &x, &dz);
-                if spec.bias {
-                    self.parameter_gradients[p[1]] = conv::bias_gradient(spec.out, &dz);
-                }
-                let mut given = vec![conv::input_gradient(&s, &self.parameters[p[0]], &dz)];
-                if node.inputs.len() > 1 {
-                    given.push(dy);
-                }
-                given
-            }
-            Op::BatchNorm(norm) => vec![self.norm_backward(i, norm, p, &dy)],
-            Op::Add => vec![dy.clone(), dy],
-            Op::Linear { out, bias } => {
-                let inputs = input.len();
-                self.parameter_gradients[p[0]] = linear::weight_gradient(inputs, out, &x, &dy);
-                if bias {
-                    self.parameter_gradients[p[1]] = conv::bias_gradient(out, &dy);
-                }
-                vec![linear::input_gradient(inputs, &self.parameters[p[0]], &dy)]
-            }
-            op => {
-                let of = [&x[..], &y, &dy];
-                let at = self.place(i, node);
-                vec![layer!(op, op => op.naive_backward(&at, of), else unreachable!())]
-            }
-        }
+        op.layer(|layer| layer.naive_backward(&mut self.place(i), [&x, &y, &dy]))
     }
 
-    fn place(&self, i: usize, node: &Node) -> NaiveAt<'_> {
+    fn inputs(&self, i: usize) -> impl Iterator<Item = usize> {
+        self.graph.nodes()[i].inputs.iter().map(|x| x.index())
+    }
+
+    fn place(&mut self, i: usize) -> NaiveAt<'_> {
+        let node = &self.graph.nodes()[i];
         let key = DropoutKey { seed: self.seed, pass: self.pass, layer: i };
-        let statistics = node.parameters.iter().map(|p| &self.parameters[*p][..]);
+        // A layer's parameters follow each other.
+        let first = node.parameters.first().copied().unwrap_or(0);
+        let own = first..first + node.parameters.len();
         NaiveAt {
             batch: self.batch,
             input: self.graph.shape(node.inputs[0]),
             output: node.shape,
             draw: self.training.then_some((key, self.step)),
-            statistics: statistics.collect(),
-        }
-    }
-
-    /// Batch norm; `p` are its γ, β, running mean and running variance.
-    fn norm_forward(&mut self, i: usize, norm: Norm, p: &[usize], x: Vec<f64>) -> Vec<f64> {
-        let [gamma, beta, mean, var] = [p[0], p[1], p[2], p[3]].map(|k| self.parameters[k].clone());
-        if !self.training {
-            return batch_norm::forward(norm, &x, &mean, &var, &gamma, &beta);
-        }
-        let s = batch_norm::Statistics::of(&x, gamma.len());
-        let (mut mean, mut var) = (mean, var);
-        s.update_running(norm, &mut mean, &mut var);
-        self.parameters[p[2]] = mean;
-        self.parameters[p[3]] = var;
-        let y = batch_norm::forward(norm, &x, &s.mean, &s.variance, &gamma, &beta);
-        self.before_norm[i] = x;
-        y
-    }
-
-    fn norm_backward(&mut self, i: usize, norm: Norm, p: &[usize], dy: &[f64]) -> Vec<f64> {
-        let g = batch_norm::backward(norm, &self.before_norm[i], &self.parameters[p[0]], dy);
-        self.parameter_gradients[p[0]] = g.gamma;
-        self.parameter_gradients[p[1]] = g.beta;
-        g.input
-    }
-
-    fn sliding(&self, node: &Node, window: Window) -> Sliding {
-        Sliding {
-            batch: self.batch,
-            input: self.graph.shape(node.inputs[0]),
-            output: node.shape,
-            window,
+            parameters: &mut self.parameters[own.clone()],
+            gradients: &mut self.parameter_gradients[own],
+            before_norm: &mut self.before_norm[i],
         }
     }
 }

@@ -1,50 +1,92 @@
-//! Layers of one input and without weights: a file or a folder for each, with all that is to be
-//! known of it. Its rule in plain loops (the oracle of the tests), what it does on a CPU and on a
-//! GPU, what its way back reads, and how a graph gets one.
+//! Every kind of layer: a file for each, or a folder where it has kernels of its own, with all that
+//! is to be known of it. Its rule in plain loops (the reference that tests compare with), what it
+//! does on a CPU and on a GPU, what its backward pass reads, how a graph gets one, and the cases
+//! that tests run.
 //!
-//! To add one: its module, a variant of [`Op`], an arm in [`layer!`], and its kernels in
-//! [`LayerKernels`]. Convolutions, linear layers, batch norms and sums of two inputs are in `cpu`
-//! and `cuda`.
+//! To add one: its module, and its lines in [`layers!`], which name its kernels too.
+//!
+//! A layer of one input and without weights is a [`Unary`]. Convolutions, linear layers, batch
+//! norms and sums are a [`Layer`] each, whose work on a device is in `cpu::network` and
+//! `cuda::network`: there a convolution, the norm behind it, a residual and ReLU are one pass over
+//! memory, and share scratch memory, a second stream and sums over processes with each other.
 
 mod activation;
+mod add;
+mod batch_norm;
+mod cases;
 mod channels;
+mod conv;
 mod dropout;
 mod global_avg_pool;
+mod input;
 mod l2_normalise;
 mod lab;
+mod linear;
 mod max_pool;
 mod relu;
 mod upsample;
 
-pub(crate) use activation::ActivationLayer;
-pub(crate) use channels::Channels;
-pub(crate) use dropout::Dropout;
-pub(crate) use global_avg_pool::GlobalAvgPool;
-pub(crate) use l2_normalise::L2Normalise;
-pub(crate) use lab::Lab;
-pub(crate) use max_pool::MaxPool;
-pub(crate) use relu::Relu;
-pub(crate) use upsample::Upsample;
-
 use pulp::Arch;
 
-use crate::cuda::{Cuda, Kernels, Pointer};
-use crate::{ConvSpec, DropoutKey, Norm, Result, Shape, Window};
+pub use activation::Activation;
+pub use cases::Case;
+pub use dropout::dropout_mask;
 
-/// A function of each value alone, whose slope is told by its result.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Activation {
-    /// x above zero, and this share of it, which is above zero too, below.
-    LeakyRelu(f32),
-    /// The hyperbolic tangent.
-    Tanh,
+use crate::cpu::CpuState;
+use crate::cuda::{CudaWalk, Kernels, Pointer, kernels};
+use crate::graph::{ConvSpec, Graph, Node, Norm, Shape, Window};
+use crate::naive::window::Sliding;
+use crate::{DropoutKey, Result, walk};
+
+/// The table of layers: what [`Op`] they are, which type of which module knows them, and which
+/// kernels of `NAME/NAME.cu` they have.
+macro_rules! layers {
+    ($(
+        $(#[$about:meta])*
+        $op:ident
+        $(($value:ident: $of:ty))?
+        $({ $($(#[$what:meta])* $field:ident: $kind:ty,)+ })?
+        => $module:ident::$layer:ident $(, kernels $file:ident [$($kernel:ident),+])?;
+    )+) => {
+        /// What a layer computes.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum Op {
+            $($(#[$about])* $op $(($of))? $({ $($(#[$what])* $field: $kind,)+ })?,)+
+        }
+
+        impl Op {
+            /// Asks the layer.
+            pub(crate) fn layer<R>(self, ask: impl FnOnce(&dyn Layer) -> R) -> R {
+                match self {
+                    $(Op::$op $(($value))? $({ $($field),+ })? => {
+                        ask(&$module::$layer $(($value))? $({ $($field),+ })?)
+                    })+
+                }
+            }
+        }
+
+        /// The kernel files of layers that have one, by their stems.
+        pub(crate) const SOURCES: &[(&str, &str)] = &[$($((
+            stringify!($file),
+            include_str!(concat!(stringify!($file), "/", stringify!($file), ".cu")),
+        ),)?)+];
+
+        kernels! {
+            /// Their kernels, loaded.
+            LayerKernels { $($($file: $($kernel),+;)?)+ }
+        }
+
+        /// Graphs of each kind of layer, alone, over which tests compare a device's results with
+        /// plain loops', and the gradients of those with finite differences.
+        pub fn cases() -> Vec<Case> {
+            [$($module::cases()),+].into_iter().flatten().collect()
+        }
+    };
 }
 
-/// What a layer computes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Op {
+layers! {
     /// The pictures.
-    Input,
+    Input => input::Input;
     /// Convolution (+ bias) (+ batch norm) (+ residual, the second input) (+ ReLU), in this order.
     /// Parameters: weight, bias if any, then batch norm's four.
     Conv {
@@ -54,48 +96,112 @@ pub enum Op {
         norm: Option<Norm>,
         /// ReLU at the end.
         relu: bool,
-    },
+    } => conv::Conv;
     /// Batch norm. Parameters: weight, bias, running mean, running variance.
-    BatchNorm(Norm),
+    BatchNorm(norm: Norm) => batch_norm::BatchNorm;
     /// max(x, 0).
-    Relu,
+    Relu => relu::Relu;
     /// A function of each value alone.
-    Activation(Activation),
+    Activation(function: Activation) => activation::ActivationLayer,
+        kernels activation [activation, activation_backward];
     /// The sum of two inputs.
-    Add,
+    Add => add::Add;
     /// The largest value in each window; padding never wins.
-    MaxPool(Window),
+    MaxPool(window: Window) => max_pool::MaxPool,
+        kernels max_pool [max_pool_8, max_pool_1, max_pool_backward_8, max_pool_backward_1];
     /// The mean over all places.
-    GlobalAvgPool,
+    GlobalAvgPool => global_avg_pool::GlobalAvgPool,
+        kernels global_avg_pool [global_average, global_average_backward];
     /// Each place becomes 2×2 places (nearest neighbour).
-    Upsample,
+    Upsample => upsample::Upsample, kernels upsample [upsample, upsample_backward];
     /// A matrix product over the flattened input. Parameters: weight, bias if any.
     Linear {
         /// Output values.
         out: usize,
         /// Whether a bias is added.
         bias: bool,
-    },
+    } => linear::Linear;
     /// Zeroes each value with this probability in training and scales the rest by 1/(1−p).
-    Dropout(f32),
+    Dropout(p: f32) => dropout::Dropout, kernels dropout [dropout];
     /// Divides each picture's vector by its Euclidean norm.
-    L2Normalise,
+    L2Normalise => l2_normalise::L2Normalise,
+        kernels l2_normalise [l2_normalise, l2_normalise_backward];
     /// Channels moved: channel c is the input's channel c + `first` where there is one, else zero.
     /// Slices, and pads.
     Channels {
         /// The input's channel that is the first; before it there are zeros where it is negative.
         first: isize,
-    },
+    } => channels::Channels, kernels channels [channels];
     /// From normalised sRGB to CIE Lab, each about as large as one. Parameters: mean and std by
     /// which pictures were normalised, as statistics.
-    Lab,
+    Lab => lab::Lab, kernels lab [lab, lab_backward];
 }
 
-/// What every layer of this module has.
+/// What a layer's backward pass reads beside the gradient of its output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SavedForBackward {
+    /// The value of its first input.
+    pub(crate) input: bool,
+    /// Its own output.
+    pub(crate) output: bool,
+    /// What a convolution gives before its norm, which is kept for it.
+    pub(crate) before_norm: bool,
+}
+
+impl SavedForBackward {
+    const NOTHING: Self = SavedForBackward { input: false, output: false, before_norm: false };
+    const INPUT: Self = SavedForBackward { input: true, ..Self::NOTHING };
+    const OUTPUT: Self = SavedForBackward { output: true, ..Self::NOTHING };
+    const BOTH: Self = SavedForBackward { input: true, ..Self::OUTPUT };
+}
+
+/// What every layer has.
 pub(crate) trait Layer {
-    /// What its way back reads beside the gradient of its output: its input, its own output.
-    fn reads(&self) -> [bool; 2] {
-        [false, false]
+    fn saved(&self) -> SavedForBackward;
+
+    /// Its batch norm, where it is or has one.
+    fn norm(&self) -> Option<Norm> {
+        None
+    }
+
+    /// Whether its second parameter is a bias.
+    fn has_bias(&self) -> bool {
+        false
+    }
+
+    /// As a convolution: what it reads of such an input, and by which window.
+    fn convolution(&self, _input: Shape) -> Option<(Shape, Window)> {
+        None
+    }
+
+    /// Whether a GPU gives the graph's result, and takes its gradient, in f32 here.
+    fn is_wide(&self) -> bool {
+        false
+    }
+
+    /// Its output, by plain loops.
+    fn naive(&self, at: &mut NaiveAt, inputs: &[&[f64]]) -> Vec<f64>;
+
+    /// The gradient of each input that it may have, from its first input, its output and the
+    /// output's gradient, by plain loops; those of its parameters are stored.
+    fn naive_backward(&self, at: &mut NaiveAt, of: [&[f64]; 3]) -> Vec<Vec<f64>>;
+
+    /// Its part of a pass on a CPU.
+    fn cpu(&self, network: &mut CpuState, layer: &walk::Layer) -> Result<()>;
+
+    /// Its part of a pass on a GPU.
+    fn cuda(&self, walk: &mut CudaWalk, layer: &walk::Layer) -> Result<()>;
+}
+
+/// A layer of one input and without weights.
+pub(crate) trait Unary {
+    fn saved(&self) -> SavedForBackward {
+        SavedForBackward::NOTHING
+    }
+
+    /// See [`Layer::is_wide`].
+    fn is_wide(&self) -> bool {
+        false
     }
 
     /// Its output, by plain loops.
@@ -108,7 +214,7 @@ pub(crate) trait Layer {
     fn cpu(&self, at: &CpuAt, x: &[f32], y: &mut [f32]);
 
     /// dx = the gradient of its input, or += where it is added to what is there; of input and
-    /// output those are there that it reads.
+    /// output those are there that are saved for it.
     fn cpu_backward(&self, at: &CpuAt, of: [&[f32]; 3], add: bool, dx: &mut [f32]);
 
     /// As on a CPU.
@@ -116,6 +222,33 @@ pub(crate) trait Layer {
 
     /// As on a CPU.
     fn cuda_backward(&self, at: &CudaAt, of: [Pointer; 3], add: bool, dx: Pointer) -> Result<()>;
+}
+
+impl<T: Unary> Layer for T {
+    fn saved(&self) -> SavedForBackward {
+        Unary::saved(self)
+    }
+
+    fn is_wide(&self) -> bool {
+        Unary::is_wide(self)
+    }
+
+    fn naive(&self, at: &mut NaiveAt, inputs: &[&[f64]]) -> Vec<f64> {
+        Unary::naive(self, at, inputs[0])
+    }
+
+    fn naive_backward(&self, at: &mut NaiveAt, of: [&[f64]; 3]) -> Vec<Vec<f64>> {
+        vec![Unary::naive_backward(self, at, of)]
+    }
+
+    fn cpu(&self, network: &mut CpuState, layer: &walk::Layer) -> Result<()> {
+        network.unary_layer(layer, self);
+        Ok(())
+    }
+
+    fn cuda(&self, walk: &mut CudaWalk, layer: &walk::Layer) -> Result<()> {
+        walk.unary_layer(layer, self)
+    }
 }
 
 /// A layer's place, for plain loops.
@@ -126,8 +259,17 @@ pub(crate) struct NaiveAt<'a> {
     pub(crate) output: Shape,
     /// Nothing in inference.
     pub(crate) draw: Option<(DropoutKey, u64)>,
-    /// Statistics that it has as parameters.
-    pub(crate) statistics: Vec<&'a [f64]>,
+    /// Its own parameters and their gradients.
+    pub(crate) parameters: &'a mut [Vec<f64>],
+    pub(crate) gradients: &'a mut [Vec<f64>],
+    /// What went into its batch norm.
+    pub(crate) before_norm: &'a mut Vec<f64>,
+}
+
+impl NaiveAt<'_> {
+    fn sliding(&self, window: Window) -> Sliding {
+        Sliding { batch: self.batch, input: self.input, output: self.output, window }
+    }
 }
 
 /// A layer's place on a CPU.
@@ -159,44 +301,37 @@ pub(crate) struct CudaAt<'a> {
     pub(crate) statistics: [Pointer; 2],
 }
 
-/// The kernel files of layers that have one, by their stems.
-pub(crate) const SOURCES: &[(&str, &str)] = &[upsample::SOURCE];
+impl Op {
+    pub(crate) fn saved(self) -> SavedForBackward {
+        self.layer(|layer| layer.saved())
+    }
 
-/// Their kernels, loaded.
-pub(crate) struct LayerKernels {
-    upsample: upsample::UpsampleKernels,
-}
+    /// See [`Layer::is_wide`].
+    pub(crate) fn is_wide(self) -> bool {
+        self.layer(|layer| layer.is_wide())
+    }
 
-impl LayerKernels {
-    pub(crate) fn load(cuda: &Cuda) -> Result<Self> {
-        Ok(LayerKernels { upsample: upsample::UpsampleKernels::load(cuda)? })
+    /// Its batch norm, where it is or has one.
+    pub(crate) fn norm(self) -> Option<Norm> {
+        self.layer(|layer| layer.norm())
     }
 }
 
-/// What a layer of this module does, or what is done about any other.
-macro_rules! layer {
-    ($op:expr, $layer:ident => $does:expr, else $other:expr) => {
-        match $op {
-            crate::Op::Relu => layer!(@ $layer = crate::ops::Relu, $does),
-            crate::Op::Activation(f) => layer!(@ $layer = crate::ops::ActivationLayer(f), $does),
-            crate::Op::MaxPool(window) => layer!(@ $layer = crate::ops::MaxPool(window), $does),
-            crate::Op::GlobalAvgPool => layer!(@ $layer = crate::ops::GlobalAvgPool, $does),
-            crate::Op::Upsample => layer!(@ $layer = crate::ops::Upsample, $does),
-            crate::Op::Dropout(p) => layer!(@ $layer = crate::ops::Dropout(p), $does),
-            crate::Op::L2Normalise => layer!(@ $layer = crate::ops::L2Normalise, $does),
-            crate::Op::Channels { first } => layer!(@ $layer = crate::ops::Channels(first), $does),
-            crate::Op::Lab => layer!(@ $layer = crate::ops::Lab, $does),
-            crate::Op::Input
-            | crate::Op::Conv { .. }
-            | crate::Op::Linear { .. }
-            | crate::Op::BatchNorm(_)
-            | crate::Op::Add => $other,
-        }
-    };
-    (@ $layer:ident = $made:expr, $does:expr) => {{
-        let $layer = $made;
-        $does
-    }};
-}
+impl Node {
+    /// Where the parameters of its norm begin: γ, β, running mean, running variance.
+    pub(crate) fn norm_parameters(&self) -> usize {
+        self.parameters[self.parameters.len() - 4]
+    }
 
-pub(crate) use layer;
+    /// The parameter that is its bias, if it has one.
+    pub(crate) fn bias_parameter(&self) -> Option<usize> {
+        self.op.layer(|layer| layer.has_bias()).then(|| self.parameters[1])
+    }
+
+    /// As a convolution: what it reads, and by which window. A linear layer is one of 1×1 over the
+    /// flattened input.
+    pub(crate) fn convolution(&self, graph: &Graph) -> Option<(Shape, Window)> {
+        let input = graph.shape(*self.inputs.first()?);
+        self.op.layer(|layer| layer.convolution(input))
+    }
+}

@@ -1,4 +1,4 @@
-//! Colours as CIE Lab in ONNX's operators; the maths is in `anchorhood_engine::naive::lab`.
+//! Colours as CIE Lab in ONNX's operators; the maths is in the engine's `ops/lab`.
 //! Matrices are convolutions of 1×1.
 
 use anchorhood_engine::Window;

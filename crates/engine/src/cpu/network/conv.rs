@@ -8,7 +8,7 @@ use crate::walk::{Layer, Pass};
 use crate::{GradientWrite, NodeId, Norm, Result};
 
 impl State {
-    pub(super) fn conv_layer(
+    pub(crate) fn conv_layer(
         &mut self,
         layer: &Layer,
         norm: Option<Norm>,

@@ -9,7 +9,7 @@ use crate::walk::{Layer, Pass};
 use crate::{Communicator, GradientWrite, Node, Norm, Result};
 
 impl State {
-    pub(super) fn batch_norm_layer(&mut self, layer: &Layer, norm: Norm) -> Result<()> {
+    pub(crate) fn batch_norm_layer(&mut self, layer: &Layer, norm: Norm) -> Result<()> {
         let (arch, e) = (self.arch, self.ends(layer));
         let channels = layer.node.shape.channels;
         match layer.pass {

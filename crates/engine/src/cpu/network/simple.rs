@@ -2,20 +2,14 @@
 
 use super::State;
 use crate::cpu::elementwise;
-use crate::ops::{self, CpuAt, layer};
+use crate::ops::{CpuAt, Unary};
 use crate::walk::{Layer, Pass};
-use crate::{DropoutKey, GradientWrite, Op};
+use crate::{DropoutKey, GradientWrite};
 
 impl State {
-    pub(super) fn simple_layer(&mut self, at: &Layer) {
-        layer!(at.node.op, op => self.unary(at, &op), else if at.node.op == Op::Add {
-            self.add_layer(at);
-        });
-    }
-
     /// A layer of one input: what it gives, and what it does to its input's gradient, if that is
     /// wanted.
-    fn unary(&mut self, layer: &Layer, op: &impl ops::Layer) {
+    pub(crate) fn unary_layer(&mut self, layer: &Layer, op: &impl Unary) {
         let (e, at) = (self.ends(layer), self.place(layer));
         match layer.pass {
             Pass::Forward | Pass::Infer(_) => {
@@ -24,9 +18,10 @@ impl State {
             }
             Pass::Backward if e.skip => {}
             Pass::Backward => {
-                let [x, y] = op.reads();
-                let read = [if x { e.x } else { 0..0 }, if y { e.y } else { 0..0 }, e.dy];
-                let (of, [dx]) = self.arena.views(read, [e.dx]);
+                let saved = op.saved();
+                let x = if saved.input { e.x } else { 0..0 };
+                let y = if saved.output { e.y } else { 0..0 };
+                let (of, [dx]) = self.arena.views([x, y, e.dy], [e.dx]);
                 op.cpu_backward(&at, of, e.accumulate, dx);
             }
         }
@@ -51,7 +46,7 @@ impl State {
         }
     }
 
-    fn add_layer(&mut self, layer: &Layer) {
+    pub(crate) fn add_layer(&mut self, layer: &Layer) {
         let (arch, e) = (self.arch, self.ends(layer));
         match layer.pass {
             Pass::Forward | Pass::Infer(_) => {

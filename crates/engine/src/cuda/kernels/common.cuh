@@ -82,6 +82,12 @@ template <typename T> static __device__ __forceinline__ void store_some(T *p, in
     }
 }
 
+// The first of a thread's values, and how many it has.
+#define RUN_OF_EIGHT(len)                                                                                              \
+    u64 at = 8 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);                                                         \
+    if (at >= len) return;                                                                                             \
+    int n = len - at < 8 ? (int)(len - at) : 8;
+
 // Eight values, aligned, or one.
 template <int V, typename T> static __device__ __forceinline__ void load(const T *p, float v[V]) {
     if constexpr (V == 8)

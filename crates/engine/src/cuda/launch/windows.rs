@@ -1,12 +1,12 @@
-//! Launches over windows: pool.cu's pooling, and convolution.cu.
+//! Launches over windows: convolution.cu.
 
-use super::{Kernels, Pointer, argument, blocks, eights, ones};
+use super::{Kernels, Pointer, argument, blocks, ones};
 use crate::{Result, Shape, Window};
 
 /// A window over pictures, as common.cuh has it.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Windows {
+pub(crate) struct Windows {
     input: [u32; 3],
     output: [u32; 3],
     window: [u32; 6],
@@ -23,63 +23,12 @@ pub(crate) struct Sliding {
 }
 
 impl Sliding {
-    fn words(&self) -> Windows {
+    pub(crate) fn words(&self) -> Windows {
         Windows { input: three(self.input), output: three(self.output), window: six(self.window) }
     }
 }
 
 impl Kernels {
-    pub(crate) fn max_pool(&self, x: Pointer, of: &Sliding, y: Pointer) -> Result<()> {
-        let len = of.batch * of.output.len();
-        let (function, shape) = match eight(of.input) {
-            true => (&self.of.max_pool_8, eights(len)?),
-            false => (&self.of.max_pool_1, ones(len)?),
-        };
-        self.launch(function, shape, (x, of.words(), len as u64, y))
-    }
-
-    pub(crate) fn max_pool_backward(
-        &self,
-        [x, y, dy]: [Pointer; 3],
-        of: &Sliding,
-        accumulate: bool,
-        dx: Pointer,
-    ) -> Result<()> {
-        let len = of.batch * of.input.len();
-        let (function, shape) = match eight(of.input) {
-            true => (&self.of.max_pool_backward_8, eights(len)?),
-            false => (&self.of.max_pool_backward_1, ones(len)?),
-        };
-        let add = i32::from(accumulate);
-        self.launch(function, shape, (x, y, dy, of.words(), len as u64, add, dx))
-    }
-
-    pub(crate) fn global_average(
-        &self,
-        x: Pointer,
-        input: Shape,
-        batch: usize,
-        y: Pointer,
-    ) -> Result<()> {
-        let len = batch * input.channels;
-        let arguments = (x, input.pixels() as u32, input.channels as u32, len as u64, y);
-        self.launch(&self.of.global_average, ones(len)?, arguments)
-    }
-
-    pub(crate) fn global_average_backward(
-        &self,
-        dy: Pointer,
-        input: Shape,
-        batch: usize,
-        accumulate: bool,
-        dx: Pointer,
-    ) -> Result<()> {
-        let (pixels, c) = (input.pixels() as u32, input.channels as u32);
-        let len = batch * input.len();
-        let arguments = (dy, pixels, c, len as u64, i32::from(accumulate), dx);
-        self.launch(&self.of.global_average_backward, eights(len)?, arguments)
-    }
-
     /// The places that a 1×1 window reads; a multiple of eight channels.
     pub(crate) fn gather(&self, x: Pointer, of: &Sliding, y: Pointer) -> Result<()> {
         let eights = of.batch * of.output.pixels() * of.input.channels / 8;
@@ -132,11 +81,6 @@ impl Kernels {
         let arguments = (x, dy, of.words(), of.batch as u32, dw);
         self.launch(&self.of.direct_weight_gradient, shape, arguments)
     }
-}
-
-/// Whether eight channels of a place lie together, aligned.
-fn eight(s: Shape) -> bool {
-    s.channels.is_multiple_of(8)
 }
 
 fn three(s: Shape) -> [u32; 3] {

@@ -9,7 +9,7 @@ use crate::walk::{Layer, Pass};
 use crate::{GradientWrite, Norm, Result};
 
 impl Walk<'_> {
-    pub(super) fn conv_layer(
+    pub(crate) fn conv_layer(
         &mut self,
         layer: &Layer,
         norm: Option<Norm>,
@@ -45,7 +45,7 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn linear_layer(&mut self, layer: &Layer) -> Result<()> {
+    pub(crate) fn linear_layer(&mut self, layer: &Layer) -> Result<()> {
         let state = self.state;
         match layer.pass {
             Pass::Forward => {

@@ -2,29 +2,32 @@
 //! in two kernels.
 
 use super::State;
+use super::walk::Walk;
 use crate::cuda::launch::{Applied, Gradients, GroupSums};
 use crate::cuda::profile::Part;
 use crate::walk::{Layer, Pass};
 use crate::{Norm, Result};
 
-impl State {
-    pub(super) fn batch_norm_layer(&self, layer: &Layer, norm: Norm) -> Result<()> {
-        let e = self.ends(layer);
+impl Walk<'_> {
+    pub(crate) fn batch_norm_layer(&self, layer: &Layer, norm: Norm) -> Result<()> {
+        let (state, e) = (self.state, self.state.ends(layer));
         match layer.pass {
             Pass::Forward => {
-                self.part(Part::NormForward, || self.normalise(layer, norm, e.x, 0, false))
+                state.part(Part::NormForward, || state.normalise(layer, norm, e.x, 0, false))
             }
-            Pass::Infer(_) => self.infer_norm(layer, norm, [e.x, 0, e.y], false),
+            Pass::Infer(_) => state.infer_norm(layer, norm, [e.x, 0, e.y], false),
             Pass::Backward => {
-                self.part(Part::NormBackward, || self.norm_backward(layer, norm, e.x, false))?;
+                state.part(Part::NormBackward, || state.norm_backward(layer, norm, e.x, false))?;
                 match e.skip {
                     true => Ok(()),
-                    false => self.kernels().pass_gradient(0, e.dy, e.accumulate, e.len, e.dx),
+                    false => state.kernels().pass_gradient(0, e.dy, e.accumulate, e.len, e.dx),
                 }
             }
         }
     }
+}
 
+impl State {
     pub(super) fn normalise(
         &self,
         layer: &Layer,

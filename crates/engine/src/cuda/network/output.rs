@@ -4,7 +4,7 @@ use cudarc::driver::CudaSlice;
 
 use super::State;
 use crate::cuda::failed;
-use crate::{GradientWrite, Graph, Node, Op, Result};
+use crate::{GradientWrite, Graph, Node, Result};
 
 impl State {
     /// The f32 output, for a layer that is the graph's result and can write it unrounded.
@@ -15,7 +15,7 @@ impl State {
     /// The result in f32, unless its layer has written it so itself.
     pub(super) fn take_output(&self, graph: &Graph) -> Result<()> {
         let output = graph.output_node();
-        if matches!(graph.node(output).op, Op::L2Normalise) {
+        if graph.node(output).op.is_wide() {
             return Ok(());
         }
         let to = self.part_of(&self.output);
@@ -40,14 +40,14 @@ impl State {
         let reads = |n: &Node| n.inputs.iter().any(|x| x.index() == i);
         let is_result = graph.output_node().index() == i && !graph.nodes().iter().any(reads);
         is_result
-            && matches!(graph.nodes()[i].op, Op::L2Normalise)
+            && graph.nodes()[i].op.is_wide()
             && self.training.writes[i][0] != GradientWrite::Skip
     }
 
     /// The result of an inference, as much of it as was asked for.
     pub(super) fn read_inferred(&self, graph: &Graph, output: &mut [f32]) -> Result<()> {
         let node = graph.output_node();
-        if !matches!(graph.node(node).op, Op::L2Normalise) {
+        if !graph.node(node).op.is_wide() {
             let from = self.at(&self.inference.value[node.index()]);
             let to = self.part_of(&self.output);
             self.kernels().widen(from, output.len(), to)?;

@@ -3,7 +3,7 @@
 use super::{CudaNetwork, State};
 use crate::cuda::profile::{Cost, Part};
 use crate::cuda::stream::GpuStream;
-use crate::{GradientWrite, Graph, Node, Op, Result};
+use crate::{GradientWrite, Graph, Node, Result};
 
 /// What a pass forwards has.
 pub(super) const FORWARD: [Part; 2] = [Part::Forward, Part::NormForward];
@@ -45,22 +45,18 @@ impl CudaNetwork {
         let (x, y) = (graph.shape(node.inputs[0]), node.shape);
         let size = |s: crate::Shape| s.len() as f64;
         let skips = self.state.training.writes[i][0] == GradientWrite::Skip;
-        let (relu, residual) = match node.op {
-            Op::Conv { relu, .. } => (relu, node.inputs.len() > 1),
-            _ => (false, false),
-        };
+        let (relu, residual) = (node.op.saved().output, node.inputs.len() > 1);
         let more = |flag: bool| f64::from(u8::from(flag));
         match part {
             Part::Forward | Part::InputGradient | Part::WeightGradient => {
-                let taps = match node.op {
-                    Op::Conv { spec, .. } => spec.window.kernel.iter().product(),
-                    Op::Linear { .. } => x.pixels(),
-                    _ => return (0.0, 0.0, 0.0),
+                let Some((read, window)) = node.convolution(graph) else {
+                    return (0.0, 0.0, 0.0);
                 };
                 if part == Part::InputGradient && skips {
                     return (0.0, 0.0, 0.0);
                 }
-                let weights = (taps * x.channels * y.channels) as f64;
+                let taps: usize = window.kernel.iter().product();
+                let weights = (taps * read.channels * y.channels) as f64;
                 (2.0 * weights * y.pixels() as f64, size(x) + size(y), weights)
             }
             Part::NormForward if node.op.norm().is_some() => {
@@ -70,10 +66,9 @@ impl CudaNetwork {
                 let masked = 2.0 * more(relu && residual);
                 (0.0, (5.0 + masked + 2.0 * more(residual)) * size(y), 0.0)
             }
-            Part::Rest if node.op.norm().is_none() => match node.op {
-                Op::Conv { .. } | Op::Linear { .. } => (0.0, 0.0, 0.0),
-                _ => (0.0, 2.0 * (size(x) + size(y)), 0.0),
-            },
+            Part::Rest if node.op.norm().is_none() && node.convolution(graph).is_none() => {
+                (0.0, 2.0 * (size(x) + size(y)), 0.0)
+            }
             _ => (0.0, 0.0, 0.0),
         }
     }

@@ -1,31 +1,47 @@
 //! Layers without weights: values go in, values come out, and gradients go back.
 
 use super::State;
-use super::walk::Ends;
-use crate::ops::{CudaAt, Layer as _, layer};
+use super::walk::{Ends, Walk};
+use crate::cuda::profile::Part;
+use crate::ops::{CudaAt, Unary};
 use crate::walk::{Layer, Pass};
-use crate::{DropoutKey, GradientWrite, Op, Result};
+use crate::{DropoutKey, GradientWrite, Result};
 
-impl State {
-    pub(super) fn simple_layer(&self, layer: &Layer) -> Result<()> {
-        let (e, backward) = (self.ends(layer), layer.pass == Pass::Backward);
-        layer!(
-            layer.node.op,
-            op => match backward {
-                false => op.cuda(&self.place(layer, &e), e.x, e.y),
-                true if e.skip => Ok(()),
-                true => {
-                    let of = [e.x, e.y, e.dy];
-                    op.cuda_backward(&self.place(layer, &e), of, e.accumulate, e.dx)
-                }
-            },
-            else match layer.node.op {
-                Op::Add => self.add_layer(layer, &e),
-                _ => Ok(()),
+impl Walk<'_> {
+    /// A layer of one input: what it gives, and what it does to its input's gradient, if that is
+    /// wanted.
+    pub(crate) fn unary_layer(&self, layer: &Layer, op: &impl Unary) -> Result<()> {
+        let (state, e) = (self.state, self.state.ends(layer));
+        state.part(Part::Rest, || match layer.pass {
+            Pass::Forward | Pass::Infer(_) => op.cuda(&state.place(layer, &e), e.x, e.y),
+            Pass::Backward if e.skip => Ok(()),
+            Pass::Backward => {
+                let of = [e.x, e.y, e.dy];
+                op.cuda_backward(&state.place(layer, &e), of, e.accumulate, e.dx)
             }
-        )
+        })
     }
 
+    pub(crate) fn add_layer(&self, layer: &Layer) -> Result<()> {
+        let (state, e) = (self.state, self.state.ends(layer));
+        let (k, channels) = (state.kernels(), layer.node.shape.channels);
+        state.part(Part::Rest, || {
+            if layer.pass != Pass::Backward {
+                return k.finish(e.x, 0, e.second, false, channels, e.len, e.y);
+            }
+            let writes = &state.training.writes[layer.i];
+            for (input, write) in layer.node.inputs.iter().zip(writes).rev() {
+                if *write != GradientWrite::Skip {
+                    let accumulate = *write == GradientWrite::Accumulate;
+                    k.pass_gradient(0, e.dy, accumulate, e.len, state.gradient(input.index()))?;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl State {
     fn place(&self, layer: &Layer, e: &Ends) -> CudaAt<'_> {
         let draws = || {
             let key = DropoutKey { seed: self.seed, pass: self.pass, layer: layer.i };
@@ -52,20 +68,5 @@ impl State {
             wide,
             statistics,
         }
-    }
-
-    fn add_layer(&self, layer: &Layer, e: &Ends) -> Result<()> {
-        let (k, channels) = (self.kernels(), layer.node.shape.channels);
-        if layer.pass != Pass::Backward {
-            return k.finish(e.x, 0, e.second, false, channels, e.len, e.y);
-        }
-        let writes = &self.training.writes[layer.i];
-        for (input, write) in layer.node.inputs.iter().zip(writes).rev() {
-            if *write != GradientWrite::Skip {
-                let accumulate = *write == GradientWrite::Accumulate;
-                k.pass_gradient(0, e.dy, accumulate, e.len, self.gradient(input.index()))?;
-            }
-        }
-        Ok(())
     }
 }

@@ -18,7 +18,7 @@ use crate::walk::{self, Layer, Layers, Pass};
 use crate::{GradientWrite, Graph, Node, Op, Result};
 
 /// A walk over a network's layers.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     pub(super) state: &'a State,
     pub(super) beside: SideStream<'a>,
     /// Sums over processes, in a backward pass of several.
@@ -178,12 +178,7 @@ impl Layers for Walk<'_> {
 
     fn visit(&mut self, layer: &Layer) -> Result<()> {
         self.begin(layer)?;
-        match layer.node.op {
-            Op::Conv { norm, relu, .. } => self.conv_layer(layer, norm, relu),
-            Op::Linear { .. } => self.linear_layer(layer),
-            Op::BatchNorm(norm) => self.state.batch_norm_layer(layer, norm),
-            _ => self.state.part(Part::Rest, || self.state.simple_layer(layer)),
-        }
+        layer.node.op.layer(|op| op.cuda(self, layer))
     }
 }
 

@@ -1,15 +1,4 @@
-//! From sRGB to CIE Lab (D65), as plain loops in f64. Pictures are normalised: a channel's value v
-//! in 0..1 is x · std + mean, and what lies outside is cut off.
-//!
-//! ```text
-//! c    = v / 12.92                     where v ≤ 0.04045, else ((v + 0.055) / 1.055)^2.4
-//! t    = M c                           X, Y and Z, each divided by white's
-//! f(t) = ∛t                            where t > δ³, else t / 3δ² + 4/29;   δ = 6/29
-//! L = 116 f(Y) − 16,   a = 500 (f(X) − f(Y)),   b = 200 (f(Y) − f(Z))
-//! y = (L / 50 − 1, a / 110, b / 110)
-//! ```
-//!
-//! so that each is about as large as one.
+//! Colours of all places, as plain loops in f64.
 
 /// X, Y and Z of red, green and blue, each divided by white's: rows add up to 1.
 const M: [[f64; 3]; 3] = [

@@ -1,5 +1,4 @@
-// Max pooling (eight channels a thread where they are a multiple of eight), the global average, and division
-// of each row by its Euclidean norm (a row a block); every output is a sum or maximum in a fixed order.
+// Max pooling, eight channels a thread where they are a multiple of eight.
 
 template <int V>
 static __device__ __forceinline__ void max_pool(const element *x, const Window &s, u64 len, element *y) {
@@ -83,81 +82,3 @@ static __device__ __forceinline__ void max_pool_backward(const element *x, const
     }
 MAX_POOL(8)
 MAX_POOL(1)
-
-extern "C" __global__ void global_average(const element *x, u32 pixels, u32 channels, u64 len, element *y) {
-    u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (at >= len) return;
-    const element *from = x + at / channels * pixels * channels + at % channels;
-    float sum = 0.0f;
-#pragma unroll 4
-    for (u32 i = 0; i < pixels; i++) sum += to_float(from[(u64)i * channels]);
-    y[at] = to_element(sum / (float)pixels);
-}
-
-extern "C" __global__ void global_average_backward(const element *dy, u32 pixels, u32 channels, u64 len, int accumulate,
-                                                   element *dx) {
-    u64 at = 8 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
-    if (at >= len) return;
-    int n = len - at < 8 ? (int)(len - at) : 8;
-    float share = 1.0f / (float)pixels, d[8], v[8];
-    u64 row = at / channels;
-    u32 c = (u32)(at % channels);
-    if (channels % 8 == 0) {
-        load8(dy + row / pixels * channels + c, d);
-    } else {
-        for (int i = 0; i < n; i++) {
-            d[i] = to_float(dy[row / pixels * channels + c]);
-            if (++c == channels) c = 0, row++;
-        }
-    }
-    if (accumulate) load_some(dx + at, n, v);
-#pragma unroll
-    for (int i = 0; i < 8; i++) v[i] = accumulate ? v[i] + d[i] * share : d[i] * share;
-    store_some(dx + at, n, v);
-}
-
-// The sum over a block of 128 threads, the same in each of them.
-static __device__ float block_sum(float v) {
-    __shared__ float shared[4];
-    v = warp_sum(v);
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
-    __syncthreads();
-    return shared[0] + shared[1] + shared[2] + shared[3];
-}
-
-static __device__ float row_norm(const element *x, u32 dim) {
-    float squares = 0.0f;
-    for (u32 i = threadIdx.x; i < dim; i += blockDim.x) squares += to_float(x[i]) * to_float(x[i]);
-    return sqrtf(block_sum(squares));
-}
-
-// y = x / max(‖x‖, 1e-12), a block a row; unrounded to `wide` too, if there is one.
-extern "C" __global__ void l2_normalise(const element *x, u32 dim, element *y, float *wide) {
-    u64 row = (u64)blockIdx.x * dim;
-    float norm = fmaxf(row_norm(x + row, dim), 1e-12f);
-    for (u32 i = threadIdx.x; i < dim; i += blockDim.x) {
-        float v = to_float(x[row + i]) / norm;
-        y[row + i] = to_element(v);
-        if (wide) wide[row + i] = v;
-    }
-}
-
-// dx (+)= (dy − y·⟨y, dy⟩)/‖x‖, or dy/1e-12 where the norm is below that; dy is `wide` if there is one.
-extern "C" __global__ void l2_normalise_backward(const element *x, const element *dy, const float *wide, u32 dim,
-                                                 int accumulate, element *dx) {
-    u64 row = (u64)blockIdx.x * dim;
-    float norm = row_norm(x + row, dim);
-    bool tiny = norm < 1e-12f;
-    float divisor = tiny ? 1e-12f : norm, along = 0.0f;
-    for (u32 i = threadIdx.x; i < dim && !tiny; i += blockDim.x) {
-        float d = wide ? wide[row + i] : to_float(dy[row + i]);
-        along += to_float(x[row + i]) / divisor * d;
-    }
-    along = block_sum(along);
-    for (u32 i = threadIdx.x; i < dim; i += blockDim.x) {
-        float d = wide ? wide[row + i] : to_float(dy[row + i]);
-        float v = (d - to_float(x[row + i]) / divisor * along) / divisor;
-        dx[row + i] = to_element(accumulate ? to_float(dx[row + i]) + v : v);
-    }
-}

@@ -1,5 +1,4 @@
-//! Colours of normalised pictures as CIE Lab; the maths is in [`crate::naive::lab`]. A place's
-//! three values depend on its own three.
+//! On a CPU, place by place.
 
 use rayon::prelude::*;
 
@@ -24,14 +23,14 @@ const OF_F: [[f32; 3]; 3] = [
 const OF_L: f32 = -16.0 / 50.0 - 1.0;
 
 /// How pictures were normalised.
-pub(crate) struct Normalised {
-    pub(crate) mean: [f32; 3],
-    pub(crate) std: [f32; 3],
+pub(super) struct Normalised {
+    pub(super) mean: [f32; 3],
+    pub(super) std: [f32; 3],
 }
 
 impl Normalised {
     /// y = Lab of x.
-    pub(crate) fn to_lab(&self, x: &[f32], y: &mut [f32]) {
+    pub(super) fn to_lab(&self, x: &[f32], y: &mut [f32]) {
         let tasks = y.par_chunks_mut(TASK).zip(x.par_chunks(TASK));
         tasks.for_each(|(y, x)| {
             for (y, x) in y.chunks_exact_mut(3).zip(x.chunks_exact(3)) {
@@ -44,7 +43,7 @@ impl Normalised {
     }
 
     /// dx (+)= the gradient of x.
-    pub(crate) fn lab_backward(&self, x: &[f32], dy: &[f32], accumulate: bool, dx: &mut [f32]) {
+    pub(super) fn lab_backward(&self, x: &[f32], dy: &[f32], accumulate: bool, dx: &mut [f32]) {
         let tasks = dx.par_chunks_mut(TASK).zip(x.par_chunks(TASK));
         tasks.zip(dy.par_chunks(TASK)).for_each(|((dx, x), dy)| {
             let places = dx.chunks_exact_mut(3).zip(x.chunks_exact(3));
