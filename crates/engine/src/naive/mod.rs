@@ -4,13 +4,9 @@
 //! finite difference is sharp enough to judge their gradients, and what a device's f32 result
 //! differs by is the device's own error. A layer's rule is with the layer, in `ops`.
 
-pub mod contrastive;
-pub mod cosine;
-pub mod counting;
-pub mod cross_entropy;
+pub mod losses;
 mod network;
 pub mod optimisers;
-pub mod quantise;
 pub mod quarters;
 pub mod similarity;
 pub mod tiles;

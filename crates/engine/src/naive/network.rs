@@ -99,8 +99,11 @@ impl NaiveNetwork {
         let output = self.graph.output_node().index();
         self.gradients[output] = output_gradient.to_vec();
         for i in (1..self.graph.nodes().len()).rev() {
-            let given = self.backward_of(i);
-            let inputs: Vec<usize> = self.inputs(i).collect();
+            let (op, inputs): (_, Vec<usize>) =
+                (self.graph.nodes()[i].op, self.inputs(i).collect());
+            let x = self.values[inputs[0]].clone();
+            let (y, dy) = (self.values[i].clone(), self.gradients[i].clone());
+            let given = op.layer(|layer| layer.naive_backward(&mut self.place(i), [&x, &y, &dy]));
             for (x, given) in inputs.into_iter().zip(given) {
                 let all = &mut self.gradients[x];
                 assert_eq!(all.len(), given.len());
@@ -131,24 +134,12 @@ impl NaiveNetwork {
         self.batch = pixels.len() / self.graph.nodes()[0].shape.len();
         self.values[0] = pixels.to_vec();
         for i in 1..self.graph.nodes().len() {
-            self.values[i] = self.forward_of(i);
+            let op = self.graph.nodes()[i].op;
+            let inputs: Vec<Vec<f64>> = self.inputs(i).map(|x| self.values[x].clone()).collect();
+            let inputs: Vec<&[f64]> = inputs.iter().map(|x| &x[..]).collect();
+            self.values[i] = op.layer(|layer| layer.naive(&mut self.place(i), &inputs));
         }
         &self.values[self.graph.output_node().index()]
-    }
-
-    fn forward_of(&mut self, i: usize) -> Vec<f64> {
-        let op = self.graph.nodes()[i].op;
-        let inputs: Vec<Vec<f64>> = self.inputs(i).map(|x| self.values[x].clone()).collect();
-        let inputs: Vec<&[f64]> = inputs.iter().map(|x| &x[..]).collect();
-        op.layer(|layer| layer.naive(&mut self.place(i), &inputs))
-    }
-
-    /// The gradients of a layer's inputs; those of its parameters are stored.
-    fn backward_of(&mut self, i: usize) -> Vec<Vec<f64>> {
-        let (op, input) = (self.graph.nodes()[i].op, self.graph.nodes()[i].inputs[0]);
-        let x = self.values[input.index()].clone();
-        let (y, dy) = (self.values[i].clone(), self.gradients[i].clone());
-        op.layer(|layer| layer.naive_backward(&mut self.place(i), [&x, &y, &dy]))
     }
 
     fn inputs(&self, i: usize) -> impl Iterator<Item = usize> {

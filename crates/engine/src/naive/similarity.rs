@@ -20,18 +20,16 @@ pub(super) fn log_sum_exp(x: impl Iterator<Item = f64> + Clone) -> f64 {
 /// weight · mean(losses) with respect to the queries.
 ///
 /// With p the softmax over all keys k and p̃ the positives' share of it, Σ p̃ = 1, or the same for
-/// each of them: gradient of query i = weight · (Σ p·k − Σ p̃·k) / (temperature · B). Both outputs
-/// are written (`=`).
+/// each of them: gradient of query i = weight · (Σ p·k − Σ p̃·k) / (temperature · B).
 pub fn softmax_loss(
     queries: &[f64],
     (keys, counts, dim): (&[f64], &[f64], usize),
     temperature: f64,
     positives: &Positives,
     weight: f64,
-    losses: &mut [f64],
-    gradient: &mut [f64],
-) {
-    let scale = weight / (temperature * losses.len() as f64);
+) -> [Vec<f64>; 2] {
+    let scale = weight / (temperature * (queries.len() / dim) as f64);
+    let (mut losses, mut gradient) = (vec![], vec![]);
     for (query, row) in queries.chunks(dim).enumerate() {
         let logits: Vec<f64> = keys.chunks(dim).map(|key| dot(row, key) / temperature).collect();
         let own = positives.of(query);
@@ -42,7 +40,7 @@ pub fn softmax_loss(
             false => log_sum_exp(of),
             true => of.sum::<f64>() / own.len() as f64,
         };
-        losses[query] = all - positive;
+        losses.push(all - positive);
         let mut weights: Vec<f64> = counted.map(|l| (l - all).exp()).collect();
         for p in own {
             weights[*p as usize] -= match positives.count_each() {
@@ -50,10 +48,11 @@ pub fn softmax_loss(
                 true => 1.0 / own.len() as f64,
             };
         }
-        for (d, g) in gradient[query * dim..(query + 1) * dim].iter_mut().enumerate() {
-            *g = scale * weights.iter().zip(keys.chunks(dim)).map(|(w, k)| w * k[d]).sum::<f64>();
-        }
+        gradient.extend((0..dim).map(|d| {
+            scale * weights.iter().zip(keys.chunks(dim)).map(|(w, k)| w * k[d]).sum::<f64>()
+        }));
     }
+    [losses, gradient]
 }
 
 /// Rows `indices` of `keys` become normalise((1 − rate) · row + rate · query), one after the other.

@@ -1,10 +1,7 @@
 //! Losses over rows, each a case of one table: what it is computed of, how a device is asked for
 //! it, and what plain loops make of it.
 
-use anchorhood_engine::naive::contrastive::contrastive;
-use anchorhood_engine::naive::cosine::cosine;
-use anchorhood_engine::naive::counting::counting;
-use anchorhood_engine::naive::cross_entropy::{cross_entropy, weighted_cross_entropy};
+use anchorhood_engine::naive::losses::{contrastive, cosine, counting, cross_entropy};
 use anchorhood_engine::naive::similarity::softmax_loss;
 use anchorhood_engine::{
     Buffer, Counting, Device, DevicePositives, Loss, Positives, Result, RowSample, SoftmaxLoss,
@@ -33,21 +30,28 @@ pub struct LossCase {
 
 /// A loss that the engine does not have: the mean over row r of (a − b)², and the gradient of
 /// weight · mean(losses) with respect to a alone, weight / R · 2·(a − b) / dim.
-pub fn mean_squared(
-    a: &[f64],
-    b: &[f64],
+pub fn mean_squared(a: &[f64], b: &[f64], dim: usize, weight: f64) -> [Vec<f64>; 2] {
+    let apart: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+    let loss = |row: &[f64]| row.iter().map(|d| d * d / dim as f64).sum::<f64>();
+    let scale = weight / a.len() as f64;
+    let gradient = apart.iter().map(|d| scale * 2.0 * d).collect();
+    [apart.chunks(dim).map(loss).collect(), gradient]
+}
+
+/// The same by code of the test's own, on the host.
+pub fn mean_squared_on_host(
+    stream: &mut Stream,
+    x: &Buffer,
     dim: usize,
-    weight: f64,
-    losses: &mut [f64],
-    gradient: &mut [f64],
-) {
-    let scale = weight / (losses.len() * dim) as f64;
-    losses.fill(0.0);
-    for i in 0..a.len() {
-        let difference = a[i] - b[i];
-        losses[i / dim] += difference * difference / dim as f64;
-        gradient[i] = scale * 2.0 * difference;
-    }
+    loss: Loss,
+    other: &mut dyn FnMut(&[f32]) -> Vec<f64>,
+) -> Result<()> {
+    stream.custom_loss(x, loss, &mut |x, losses, gradient| {
+        let [of_rows, slope] = mean_squared(&super::widen(x), &other(x), dim, 1.0);
+        losses.copy_from_slice(&narrow(&of_rows));
+        gradient.copy_from_slice(&narrow(&slope));
+        Ok(())
+    })
 }
 
 #[derive(Clone, Debug)]
@@ -142,17 +146,8 @@ impl LossCase {
             }
             LossKind::Cosine { targets } => stream.cosine(x, &here(targets), self.dim, to),
             LossKind::MeanSquared { other } => {
-                let other: Vec<f64> =
-                    own(device, &narrow(other), self.dim).iter().map(|v| f64::from(*v)).collect();
-                stream.custom_loss(x, to, &mut |x, losses, gradient| {
-                    let x: Vec<f64> = x.iter().map(|v| f64::from(*v)).collect();
-                    let mut to = [vec![0.0; losses.len()], vec![0.0; x.len()]];
-                    let [of_rows, slope] = &mut to;
-                    mean_squared(&x, &other, self.dim, 1.0, of_rows, slope);
-                    losses.copy_from_slice(&narrow(of_rows));
-                    gradient.copy_from_slice(&narrow(slope));
-                    Ok(())
-                })
+                let other = super::widen(own(device, &narrow(other), self.dim));
+                mean_squared_on_host(stream, x, self.dim, to, &mut |_| other.clone())
             }
             LossKind::Softmax(s) => s.on(device, x, self.dim, |of| match s.sample {
                 None => stream.softmax_loss(of, to),
@@ -194,43 +189,36 @@ impl LossCase {
 
     /// The same by plain loops.
     pub fn naively(&self, x: &[f64]) -> [Vec<f64>; 2] {
-        let mut to = [vec![f64::NAN; self.losses()], vec![f64::NAN; x.len()]];
-        let [losses, gradient] = &mut to;
         let (dim, views, weight) = (self.dim, self.views, f64::from(self.weight));
         match &self.kind {
-            LossKind::CrossEntropy { labels, items, weights: None } => {
-                cross_entropy(x, dim, labels, items, weight, losses, gradient);
+            LossKind::CrossEntropy { labels, items, weights } => {
+                let weights = weights.clone().unwrap_or(vec![1.0; dim]);
+                cross_entropy(x, &weights, labels, items, weight)
             }
-            LossKind::CrossEntropy { labels, items, weights: Some(w) } => {
-                weighted_cross_entropy(x, w, labels, items, weight, losses, gradient);
-            }
-            LossKind::Counting { margin } => {
-                counting(x, dim, views, *margin, weight, losses, gradient);
-            }
+            LossKind::Counting { margin } => counting(x, [views, dim], *margin, weight),
             LossKind::Contrastive { temperature } => {
-                contrastive(x, dim, views, *temperature, weight, losses, gradient);
+                contrastive(x, [views, dim], *temperature, weight)
             }
-            LossKind::Cosine { targets } => cosine(x, targets, dim, weight, losses, gradient),
-            LossKind::MeanSquared { other } => {
-                mean_squared(x, other, dim, weight, losses, gradient);
-            }
+            LossKind::Cosine { targets } => cosine(x, targets, dim, weight),
+            LossKind::MeanSquared { other } => mean_squared(x, other, dim, weight),
             LossKind::Softmax(s) => {
                 let counts = s.counts(self.losses(), dim);
                 let (over, own) = ((&s.keys[..], &counts[..], dim), s.of_rows(self.losses()));
-                softmax_loss(x, over, s.temperature, &own, weight, losses, gradient);
+                softmax_loss(x, over, s.temperature, &own, weight)
             }
             LossKind::BetweenViews { keys, temperature } => {
-                let (each, pictures) = (x.len() / views, losses.len() / views);
-                let keys = keys.chunks(each).cycle().skip(1);
-                let to = losses.chunks_mut(pictures).zip(gradient.chunks_mut(each));
+                let (each, pictures) = (x.len() / views, self.losses() / views);
                 let (counts, own) = (vec![1.0; pictures], itself(pictures));
-                for ((x, keys), (losses, gradient)) in x.chunks(each).zip(keys).zip(to) {
+                let (mut losses, mut gradient) = (vec![], vec![]);
+                for (x, keys) in x.chunks(each).zip(keys.chunks(each).cycle().skip(1)) {
                     let (over, weight) = ((keys, &counts[..], dim), weight / views as f64);
-                    softmax_loss(x, over, *temperature, &own, weight, losses, gradient);
+                    let [more, slope] = softmax_loss(x, over, *temperature, &own, weight);
+                    losses.extend(more);
+                    gradient.extend(slope);
                 }
+                [losses, gradient]
             }
         }
-        to
     }
 
     /// What the plain loops make of x as a device has it.

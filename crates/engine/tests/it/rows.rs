@@ -1,8 +1,7 @@
 //! What lies around losses: rows copied, counted, told apart and drawn, and parts of pictures. The
 //! naive loops against PyTorch (tools/golden/losses.py), and every device against them.
 
-use anchorhood_engine::naive::cosine::mean_of_others;
-use anchorhood_engine::naive::quantise::{quantise, tally};
+use anchorhood_engine::naive::losses::{mean_of_others, quantise, tally};
 use anchorhood_engine::naive::quarters::quarters;
 use anchorhood_engine::naive::tiles::{Cut, tiles};
 use anchorhood_engine::naive::{uniform as drawn, widen};
@@ -52,9 +51,7 @@ struct Case<T = f64> {
 fn naive_rows_are_those_of_pytorch() {
     let golden: Golden = serde_json::from_str(include_str!("../golden/losses.json")).unwrap();
     for c in golden.mean_of_others {
-        let mut targets = vec![f64::NAN; c.x.len()];
-        mean_of_others(&c.x, c.dim, c.views, c.normalise, &mut targets);
-        assert_same("targets", &targets, &c.to);
+        assert_same("targets", &mean_of_others(&c.x, c.dim, c.views, c.normalise), &c.to);
     }
     for c in golden.quarters {
         assert_same("quarters", &quarters(&c.x, c.size, c.channels), &c.to);
@@ -138,8 +135,7 @@ fn means_of_other_views(device: &Device, _: f64) {
             let got = written(device, rows.len(), 0, |s, to| {
                 s.mean_of_others(&from, views, dim, normalise, to)
             });
-            let mut expected = vec![f64::NAN; rows.len()];
-            mean_of_others(&widen(&rows), dim, views, normalise, &mut expected);
+            let expected = mean_of_others(&widen(&rows), dim, views, normalise);
             assert_close("means of other views", &got, &expected, TOLERANCE);
         }
     }

@@ -8,11 +8,11 @@ use anchorhood_engine::{
 
 use crate::common;
 use crate::common::graphs::residual;
-use crate::common::losses::mean_squared;
+use crate::common::losses::mean_squared_on_host;
 use crate::common::training::{
     HostViews, TwoViews, WithMemory, epoch, gathered, losses_of, row_batches, take_steps,
 };
-use crate::common::{every_device, narrow, read_all, uniform};
+use crate::common::{every_device, read_all, uniform, widen};
 
 every_device!(
     steps_are_their_calls,
@@ -203,7 +203,6 @@ fn schedules_may_come_and_go(device: &Device, _: f64) {
 /// each step.
 fn the_host_has_a_part_in_a_step(device: &Device, _: f64) {
     let (graph, pixels) = (graph(), uniform(1, ITEMS * PIXELS));
-    let aim = |features: &[f64]| features.iter().map(|f| f.round() - 0.25).collect::<Vec<f64>>();
     let options = NetworkOptions::new(BATCH);
     let run = |in_steps: bool| -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
         let mut net = device.network(&graph, &options).unwrap();
@@ -214,15 +213,9 @@ fn the_host_has_a_part_in_a_step(device: &Device, _: f64) {
             net.forward(stream, 0, input)?;
             let (output, gradient) = net.output_and_gradient();
             let loss = Loss { rows: &mut rows, gradient, weight: 1.0 };
-            stream.custom_loss(output, loss, &mut |features, losses, gradient| {
-                let widened: Vec<f64> = features.iter().map(|f| f64::from(*f)).collect();
-                let mut to = [vec![0.0; BATCH], vec![0.0; features.len()]];
-                let [of_rows, slope] = &mut to;
-                mean_squared(&widened, &aim(&widened), FEATURES, 1.0, of_rows, slope);
-                losses.copy_from_slice(&narrow(of_rows));
-                gradient.copy_from_slice(&narrow(slope));
+            mean_squared_on_host(stream, output, FEATURES, loss, &mut |features| {
                 seen.push(features.to_vec());
-                Ok(())
+                widen(features).iter().map(|f| f.round() - 0.25).collect()
             })?;
             net.backward(stream, 0)?;
             net.update(stream)

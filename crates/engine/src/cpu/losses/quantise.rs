@@ -1,5 +1,5 @@
 //! Rows told by their nearest entry of a codebook, and how often a classifier is right; the loops
-//! are in [`crate::naive::quantise`].
+//! are in [`crate::naive::losses`].
 
 use rayon::prelude::*;
 

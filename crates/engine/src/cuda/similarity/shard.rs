@@ -296,12 +296,9 @@ mod tests {
             let row = |q: usize| items[q / count * 4 + q % count % 4];
             (0..ranks * count).for_each(|q| of_queries.push(members(row(q))));
             let of_queries = if each { of_queries.counting_each() } else { of_queries };
-            let [mut losses, mut gradient] =
-                [ranks * count, queries.len()].map(|len| vec![0.0; len]);
-            let (l, g, wide) = (&mut losses, &mut gradient, widen(&queries));
             let over = (&widen(&bank)[..], &vec![1.0; keys][..], dim);
             let [t, w] = [temperature, weight].map(f64::from);
-            softmax_loss(&wide, over, t, &of_queries, w, l, g);
+            let [losses, gradient] = softmax_loss(&widen(&queries), over, t, &of_queries, w);
 
             let parts = [0..334, 334..668, 668..1001];
             let mut shards: Vec<_> = parts
