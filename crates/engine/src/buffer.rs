@@ -97,13 +97,10 @@ impl Buffer<u32> {
 
     /// That it names rows of so many, which no kernel could find out in time.
     pub(crate) fn check_below(&self, what: &str, count: usize) -> Result<()> {
-        match self.limit <= count {
-            true => Ok(()),
-            false => Err(Error::Plan(match self.limit {
-                usize::MAX => format!("{what}: numbers that may be anything, of {count}"),
-                limit => format!("{what}: numbers up to {}, of {count}", limit - 1),
-            })),
-        }
+        Error::refuse(self.limit > count, || match self.limit {
+            usize::MAX => format!("{what}: numbers that may be anything, of {count}"),
+            limit => format!("{what}: numbers up to {}, of {count}", limit - 1),
+        })
     }
 }
 

@@ -167,9 +167,7 @@ impl Device {
 
     /// Plans a graph and allocates all it will need.
     pub fn network(&self, graph: &Graph, options: &NetworkOptions) -> Result<Network> {
-        if options.passes == 0 {
-            return Err(Error::Plan("a network needs at least one pass".into()));
-        }
+        Error::refuse(options.passes == 0, || "a network needs at least one pass".into())?;
         let graph = Arc::new(graph.clone());
         let backend = match &self.backend {
             Parts::Cpu(cpu) => Parts::Cpu(Box::new(cpu.network(&graph, options)?)),

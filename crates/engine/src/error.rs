@@ -88,6 +88,14 @@ impl Error {
         Error::Shape { layer: layer.into(), expected: expected.into(), got: got.to_string() }
     }
 
+    /// Refuses what cannot be done as asked, where that is so.
+    pub(crate) fn refuse(is_so: bool, why: impl FnOnce() -> String) -> Result<()> {
+        match is_so {
+            true => Err(Error::Plan(why())),
+            false => Ok(()),
+        }
+    }
+
     /// Checks a slice's length.
     pub fn check_length(what: &str, expected: usize, got: usize) -> Result<()> {
         if expected == got {

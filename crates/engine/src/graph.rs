@@ -251,9 +251,9 @@ impl Graph {
 
     /// A layer without weights that does what another one does, of an input of that one's shape.
     pub fn copy_layer(&mut self, name: &str, other: &Node, inputs: &[NodeId]) -> Result<NodeId> {
-        if !other.parameters.is_empty() {
-            return Err(Error::Plan(format!("{name}: {} has parameters of its own", other.name)));
-        }
+        Error::refuse(!other.parameters.is_empty(), || {
+            format!("{name}: {} has parameters of its own", other.name)
+        })?;
         self.push(name, other.op, inputs.to_vec(), other.shape)
     }
 

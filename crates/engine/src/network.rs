@@ -242,9 +242,9 @@ impl Network {
     /// loss is not a finite number, as above.
     pub fn follow(&mut self, stream: &mut Stream, other: &Network, m: Scalar) -> Result<()> {
         let (own, others) = (self.graph().parameters(), other.graph().parameters());
-        if own != others {
-            return Err(Error::Plan("a network follows one of the same parameters only".into()));
-        }
+        Error::refuse(own != others, || {
+            "a network follows one of the same parameters only".into()
+        })?;
         match (&mut self.backend, &mut stream.backend, &other.backend) {
             (Parts::Cpu(own), Parts::Cpu(stream), Parts::Cpu(other)) => {
                 own.follow(stream, other, m)
@@ -283,10 +283,9 @@ impl Network {
     }
 
     fn check_pass(&self, pass: usize) -> Result<()> {
-        match pass < self.passes() {
-            true => Ok(()),
-            false => Err(Error::Plan(format!("pass {pass} of a network with {}", self.passes()))),
-        }
+        Error::refuse(pass >= self.passes(), || {
+            format!("pass {pass} of a network with {}", self.passes())
+        })
     }
 }
 
@@ -324,13 +323,9 @@ fn check_input(graph: &Graph, batch: usize, input: &Input) -> Result<()> {
             }
         }
         Input::Views { batch: from, views } => {
-            if views.end > from.views() {
-                return Err(Error::Plan(format!(
-                    "view {} of batches with {}",
-                    views.end - 1,
-                    from.views()
-                )));
-            }
+            Error::refuse(views.end > from.views(), || {
+                format!("view {} of batches with {}", views.end - 1, from.views())
+            })?;
             Error::check_length("rows of a training batch", batch, views.len() * from.batch())
         }
     }

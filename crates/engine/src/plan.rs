@@ -90,9 +90,7 @@ impl Plan {
     fn new(graph: &Graph, options: &NetworkOptions, late: Option<usize>) -> Result<Plan> {
         let (training, lag) = (late.is_some(), late.unwrap_or(0));
         let n = graph.nodes().len();
-        if options.batch == 0 {
-            return Err(Error::Plan("a batch needs at least one picture".into()));
-        }
+        Error::refuse(options.batch == 0, || "a batch needs at least one picture".into())?;
         let end = 2 * n;
         let output = graph.output_node().index();
         let kept = |i: usize| i == output || options.keep.contains(&NodeId(i));

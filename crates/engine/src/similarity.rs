@@ -95,9 +95,9 @@ impl Positives {
     /// Every query has a positive and none points beyond the keys.
     pub fn check(&self, queries: usize, keys: usize) -> Result<()> {
         Error::check_length("positives", queries, self.len())?;
-        if (0..queries).any(|q| self.of(q).is_empty()) {
-            return Err(Error::Plan("a query has no positive".into()));
-        }
+        Error::refuse((0..queries).any(|q| self.of(q).is_empty()), || {
+            "a query has no positive".into()
+        })?;
         match self.members.iter().find(|m| **m as usize >= keys) {
             Some(m) => Err(Error::Plan(format!("positive {m} of {keys} keys"))),
             None => Ok(()),
@@ -202,9 +202,7 @@ impl Scan {
         let n = rows("keys", keys, self.dim)?;
         if let Some(t) = self.entropy_temperature {
             check_temperature(t)?;
-            if n == 0 {
-                return Err(Error::Plan("entropy over no keys".into()));
-            }
+            Error::refuse(n == 0, || "entropy over no keys".into())?;
         }
         match self.same {
             true => Error::check_length("queries that are the keys", keys, queries),
@@ -215,9 +213,7 @@ impl Scan {
 
 /// How many rows of length `dim` a matrix of `len` values has.
 pub(crate) fn rows(what: &str, len: usize, dim: usize) -> Result<usize> {
-    if dim == 0 {
-        return Err(Error::Plan(format!("{what}: rows of length 0")));
-    }
+    Error::refuse(dim == 0, || format!("{what}: rows of length 0"))?;
     let n = len / dim;
     Error::check_length(what, n * dim, len)?;
     Ok(n)

@@ -44,15 +44,49 @@ impl Layer<'_> {
         self.node.inputs.get(1).copied()
     }
 
-    /// What it does with its first input's gradient.
-    pub(crate) fn write(&self, plan: &Plan) -> GradientWrite {
-        plan.writes[self.i][0]
+    /// What it reads and writes, in a pass of so many pictures.
+    pub(crate) fn io<P: Default>(
+        &self,
+        training: &Plan,
+        count: usize,
+        value: impl Fn(usize) -> P,
+        gradient: impl Fn(usize) -> P,
+    ) -> LayerIo<P> {
+        let write = match self.pass {
+            Pass::Backward => training.writes[self.i][0],
+            Pass::Forward | Pass::Infer(_) => GradientWrite::Skip,
+        };
+        LayerIo {
+            x: value(self.from()),
+            second: self.second().map_or(P::default(), |r| value(r.index())),
+            y: value(self.i),
+            dy: gradient(self.i),
+            dx: gradient(self.from()),
+            skip: write == GradientWrite::Skip,
+            accumulate: write == GradientWrite::Accumulate,
+            len: count * self.node.shape.len(),
+        }
     }
+}
+
+/// Where a layer's values and gradients lie on a device, in whichever pass.
+pub(crate) struct LayerIo<P> {
+    pub(crate) x: P,
+    /// Its second input; empty where there is none.
+    pub(crate) second: P,
+    pub(crate) y: P,
+    pub(crate) dy: P,
+    pub(crate) dx: P,
+    /// Whether nobody wants the input's gradient, and whether it is added to what is there.
+    pub(crate) skip: bool,
+    pub(crate) accumulate: bool,
+    /// Values of the output of the whole batch.
+    pub(crate) len: usize,
 }
 
 /// What a device does for each kind of layer, in each pass. Going backwards, a layer comes by only
 /// if its output has a gradient; whether its inputs' are wanted is its own to ask
-/// ([`Layer::write`]).
+/// ([`Layer::io`]).
 pub(crate) trait Layers {
     /// Whether a layer's output has a gradient.
     fn has_gradient(&self, i: usize) -> bool;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anchorhood_distributed::{Launch, ThreadRank, join};
 use anchorhood_engine::{Communicator, Device, Precision, Scan, find_nccl};
 use common::several::{
-    DIM, Left, close_within, contrast, network_steps, own, sharded, softmax_step, together,
+    DIM, close_within, contrast, network_steps, own, sharded, softmax_step, together,
 };
 use common::uniform;
 
@@ -54,7 +54,7 @@ fn one_rank_has_the_bits_of_one_process() {
 fn one_rank_that_synchronises_norms_takes_the_same_step() {
     let alone = network_steps(&gpu(Precision::F32), false, 1);
     let [_, among] = both(Precision::F32, |device| network_steps(device, true, 1));
-    assert_like(&among, &alone);
+    among.assert_like(&alone, NEAR, "one rank");
 }
 
 /// A replayed graph sums what its calls sum.
@@ -68,20 +68,11 @@ fn losses_of_one_rank_that_synchronises_norms_fall_as_those_of_one_process() {
     }
 }
 
-fn assert_like(got: &Left, expected: &Left) {
-    let (loss, whole) = (got.losses[0], expected.losses[0]);
-    assert!((loss - whole).abs() < 1e-5 * whole, "{loss} for {whole}");
-    for (got, expected) in got.gradients.iter().zip(&expected.gradients) {
-        near(got, expected, "gradients");
-    }
-    for (got, expected) in got.values.iter().zip(&expected.values) {
-        near(got, expected, "values");
-    }
-}
-
 /// As near as two batch sizes of one convolution are.
+const NEAR: f32 = 1e-4;
+
 fn near(got: &[f32], expected: &[f32], what: &str) {
-    close_within(1e-4, got, expected, what);
+    close_within(NEAR, got, expected, what);
 }
 
 /// The logarithms by which parts of a scan are put together, against the CPU's.
@@ -144,7 +135,8 @@ fn as_rank(launch: &Launch) {
     let gather = |own: Vec<f32>, n: usize, each: usize| -> Vec<f32> {
         device.communicator().gather_parts(&own, n, each).unwrap()
     };
-    assert_like(&network_steps(&device, true, 1), &network_steps(&alone, false, 1));
+    let whole = network_steps(&alone, false, 1);
+    network_steps(&device, true, 1).assert_like(&whole, NEAR, "two ranks");
     // Recorded and replayed, each normalising by its own rows: not a bit apart.
     let left = network_steps(&device, false, STEPS);
     let own: Vec<f32> = left.values.concat();

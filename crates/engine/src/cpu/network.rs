@@ -1,7 +1,6 @@
 //! A planned graph on the CPU, and its layers, which [`crate::walk`] goes through.
 
 mod conv;
-mod ends;
 mod norm;
 mod simple;
 
@@ -17,7 +16,7 @@ use super::conv::Conv;
 use super::parameters::Parameters;
 use super::stream::{CpuStream, values, values_mut};
 use super::{Cpu, gemm, optimisers};
-use crate::walk::{self, Layer, Layers, Pass};
+use crate::walk::{self, Layer, LayerIo, Layers, Pass};
 use crate::{
     Buffer, Communicator, Error, Graph, Input, NetworkOptions, Node, NodeId, Parameter,
     ParameterGroup, Plan, Result, Scalar, Tensors,
@@ -351,6 +350,17 @@ fn read_input(input: &Input, one: usize, to: &mut [f32]) -> Result<()> {
         },
     }
     Ok(())
+}
+
+impl State {
+    fn io(&self, layer: &Layer) -> LayerIo<Range<usize>> {
+        let (plan, count) = match layer.pass {
+            Pass::Forward | Pass::Backward => (&self.training, self.training.batch),
+            Pass::Infer(count) => (&self.inference, count),
+        };
+        let value = |i: usize| plan.value[i].head(count * layer.graph.nodes()[i].shape.len());
+        layer.io(&self.training, count, value, |i| self.training.gradient[i].range())
+    }
 }
 
 impl Layers for State {

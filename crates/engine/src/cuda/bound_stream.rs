@@ -12,7 +12,7 @@ use cudarc::driver::{self, CudaEvent, CudaStream, result, sys};
 
 use super::cudnn::Handle;
 use super::launch::Kernels;
-use super::{Cuda, failed};
+use super::{Cuda, Doing};
 use crate::{Error, Result};
 
 /// Runs of which the fastest counts when a recording is measured.
@@ -46,14 +46,13 @@ impl BoundStream {
     /// From now on, work that is given to this stream is recorded and not done.
     pub(super) fn begin_capture(&self) -> Result<()> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        let begun = self.inner.begin_capture(mode);
-        begun.map_err(|e| failed("recording a pass", e))
+        self.inner.begin_capture(mode).doing("recording a pass")
     }
 
     /// What was recorded.
     pub(super) fn end_capture(&self) -> Result<CudaGraph> {
-        let graph = self.inner.end_capture(sys::CUgraphInstantiate_flags(0));
-        let graph = graph.map_err(|e| failed("recording a pass", e))?;
+        let graph =
+            self.inner.end_capture(sys::CUgraphInstantiate_flags(0)).doing("recording a pass")?;
         let empty = || Error::Device("a pass was recorded that does nothing".into());
         Ok(CudaGraph(graph.ok_or_else(empty)?))
     }
@@ -92,11 +91,10 @@ impl<'a> SideStream<'a> {
         layer: usize,
         work: impl FnOnce(&BoundStream) -> Result<()>,
     ) -> Result<()> {
-        let failed = |e| failed("work on two streams", e);
-        let ready = self.main.inner.record_event(None).map_err(failed)?;
-        self.side.inner.wait(&ready).map_err(failed)?;
+        let ready = self.main.inner.record_event(None).doing("work on two streams")?;
+        self.side.inner.wait(&ready).doing("work on two streams")?;
         work(self.side)?;
-        let done = self.side.inner.record_event(None).map_err(failed)?;
+        let done = self.side.inner.record_event(None).doing("work on two streams")?;
         self.going_on.push_back((layer, done));
         Ok(())
     }
@@ -106,8 +104,7 @@ impl<'a> SideStream<'a> {
         while let Some((of, done)) = self.going_on.front()
             && *of >= layer
         {
-            let waiting = self.main.inner.wait(done);
-            waiting.map_err(|e| failed("work on two streams", e))?;
+            self.main.inner.wait(done).doing("work on two streams")?;
             self.going_on.pop_front();
         }
         Ok(())
@@ -124,9 +121,8 @@ impl CudaGraph {
     /// Gives the work to the device's stream.
     pub(super) fn launch(&mut self, cuda: &Cuda) -> Result<()> {
         // SAFETY: both live; what the recorded work touches is its owner's, who launches it.
-        let launched =
-            unsafe { result::graph::launch(self.0.cu_graph_exec(), cuda.stream().cu_stream()) };
-        launched.map_err(|e| failed("starting a recorded pass", e))
+        unsafe { result::graph::launch(self.0.cu_graph_exec(), cuda.stream().cu_stream()) }
+            .doing("starting a recorded pass")
     }
 
     /// Milliseconds of one run: the least of a few, since the chip may wake up only now.
@@ -141,15 +137,14 @@ impl CudaGraph {
 
     /// Milliseconds of the next run.
     pub(super) fn time_once(&mut self, cuda: &Cuda) -> Result<f32> {
-        let failed = |e| failed("measuring", e);
         let event = || {
             let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
-            cuda.stream().record_event(Some(flags)).map_err(failed)
+            cuda.stream().record_event(Some(flags)).doing("measuring")
         };
         let begun = event()?;
         self.launch(cuda)?;
         let ended = event()?;
-        ended.synchronize().map_err(failed)?;
-        begun.elapsed_ms(&ended).map_err(failed)
+        ended.synchronize().doing("measuring")?;
+        begun.elapsed_ms(&ended).doing("measuring")
     }
 }

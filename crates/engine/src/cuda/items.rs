@@ -7,7 +7,7 @@ use cudarc::driver::{CudaSlice, CudaStream};
 
 use super::launch::Pointer;
 use super::memory::PageLocked;
-use super::{Cuda, failed};
+use super::{Cuda, Doing};
 use crate::{BatchMaker, Result};
 
 /// Batches that are on their way or in use at once, where not all items fit.
@@ -36,20 +36,17 @@ pub(super) struct Ring {
 impl Items {
     pub(super) fn new(cuda: &Cuda, maker: &dyn BatchMaker) -> Result<Self> {
         let bytes = maker.items() * maker.item_bytes();
-        let free = cuda.stream().context().mem_get_info();
-        let (free, _) = free.map_err(|e| failed("asking for free memory", e))?;
+        let (free, _) = cuda.stream().context().mem_get_info().doing("asking for free memory")?;
         if bytes <= maker.most_bytes().min(free.saturating_sub(LEFT_FREE)) {
             return Items::all(cuda, maker);
         }
         let each = maker.batch() * maker.item_bytes();
         let context = cuda.stream().context();
         let buffer = |_| PageLocked::new(cuda, each);
-        let copies = context.new_stream();
-        let copies = copies.map_err(|e| failed("making a stream", e))?;
+        let copies = context.new_stream().doing("making a stream")?;
         let places = cuda.zeros(RING * each, "batches of items")?;
         // The zeros are not written yet: nothing may pass them by.
-        let waiting = copies.join(cuda.stream());
-        waiting.map_err(|e| failed("sending a batch", e))?;
+        copies.join(cuda.stream()).doing("sending a batch")?;
         Ok(Items::Ring(Ring {
             places,
             buffers: (0..RING).map(buffer).collect::<Result<_>>()?,
@@ -68,8 +65,7 @@ impl Items {
             maker.fetch(&some, &mut bytes);
             let start = first * one;
             let mut to = items.slice_mut(start..start + bytes.len());
-            let sent = cuda.stream().memcpy_htod(&bytes, &mut to);
-            sent.map_err(|e| failed("sending the data set", e))?;
+            cuda.stream().memcpy_htod(&bytes, &mut to).doing("sending the data set")?;
         }
         Ok(Items::All(items))
     }
@@ -107,8 +103,7 @@ impl Items {
         let each = bytes.len();
         let mut place = ring.places.slice_mut(turn * each..(turn + 1) * each);
         let arrived = buffer.send(&ring.copies, &mut place)?;
-        let waiting = cuda.stream().wait(arrived);
-        waiting.map_err(|e| failed("sending a batch", e))
+        cuda.stream().wait(arrived).doing("sending a batch")
     }
 
     /// The step that used a batch was asked for: its place is free after it.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, result, sys};
 
-use super::{Cuda, failed};
+use super::{Cuda, Doing};
 use crate::ops::LayerKernels;
 use crate::{Error, Result};
 
@@ -98,8 +98,7 @@ pub(super) fn launch(
     doing: &str,
     arguments: impl Arguments,
 ) -> Result<()> {
-    let failed = |e| failed(doing, e);
-    stream.context().bind_to_thread().map_err(failed)?;
+    stream.context().bind_to_thread().doing(doing)?;
     let mut arguments_at = arguments.pointers();
     // SAFETY: every caller passes what its kernel declares, in order, and promises that pointers
     // cover what the kernel touches; the arguments outlive the call.
@@ -113,7 +112,7 @@ pub(super) fn launch(
             &mut arguments_at,
         )
     };
-    launched.map_err(failed)
+    launched.doing(doing)
 }
 
 /// Kernels of some files, loaded.
@@ -221,8 +220,7 @@ impl Kernels {
         let mut at = arguments.pointers();
         // SAFETY: as in `launch`; the attribute and the arguments outlive the call.
         let launched = unsafe { sys::cuLaunchKernelEx(&config, function, at.as_mut_ptr(), none) };
-        let launched = launched.result();
-        launched.map_err(|e| failed("starting a kernel", e))
+        launched.result().doing("starting a kernel")
     }
 
     /// y = x, from f32 to activations.

@@ -9,7 +9,7 @@ use cudarc::driver::{
 };
 
 use super::launch::Pointer;
-use super::{Cuda, failed};
+use super::{Cuda, Doing};
 use crate::{Buffer, Error, Fits, Precision, Result};
 
 impl Cuda {
@@ -21,12 +21,12 @@ impl Cuda {
         let bytes = len * size_of::<T>();
         // An empty allocation is not one to every driver.
         let slice = self.stream().alloc_zeros(len.max(1));
-        slice.map_err(|e| match e.0 {
+        slice.or_else(|e| match e.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
                 let (free, total) = self.stream().context().mem_get_info().unwrap_or((0, 0));
-                Error::Memory { what: what.into(), asked: bytes, free, total, fits: None }
+                Err(Error::Memory { what: what.into(), asked: bytes, free, total, fits: None })
             }
-            _ => failed(what, e),
+            _ => Err(e).doing(what),
         })
     }
 
@@ -104,16 +104,15 @@ pub(super) struct PageLocked<T> {
 impl<T: DeviceRepr + ValidAsZeroBits> PageLocked<T> {
     pub(super) fn new(cuda: &Cuda, len: usize) -> Result<Self> {
         // SAFETY: a batch is written before it is sent.
-        let memory = unsafe { cuda.stream().context().alloc_pinned(len) };
-        let memory = memory.map_err(|e| failed("page-locked memory for a batch", e))?;
+        let memory = unsafe { cuda.stream().context().alloc_pinned(len) }
+            .doing("page-locked memory for a batch")?;
         Ok(PageLocked { memory, free: None })
     }
 
     /// The memory to be written to, when it is free.
     pub(super) fn fill(&mut self) -> Result<&mut [T]> {
-        let failed = |e| failed("sending a batch", e);
-        self.wait().map_err(failed)?;
-        self.memory.as_mut_slice().map_err(failed)
+        self.wait().doing("sending a batch")?;
+        self.memory.as_mut_slice().doing("sending a batch")
     }
 
     /// Has a stream bring all of it to a place on the device. It is free, and the place is filled,
@@ -123,15 +122,13 @@ impl<T: DeviceRepr + ValidAsZeroBits> PageLocked<T> {
         stream: &Arc<CudaStream>,
         to: &mut impl DevicePtrMut<T>,
     ) -> Result<&CudaEvent> {
-        let sent = stream.memcpy_htod(&self.memory, to);
-        sent.map_err(|e| failed("sending a batch", e))?;
+        stream.memcpy_htod(&self.memory, to).doing("sending a batch")?;
         self.keep_for(stream)
     }
 
     /// It is free when a stream has done all that it was given so far.
     pub(super) fn keep_for(&mut self, stream: &CudaStream) -> Result<&CudaEvent> {
-        let event = stream.record_event(None);
-        let event = event.map_err(|e| failed("sending a batch", e))?;
+        let event = stream.record_event(None).doing("sending a batch")?;
         Ok(self.free.insert(event))
     }
 }

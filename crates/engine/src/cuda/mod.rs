@@ -86,9 +86,8 @@ impl Cuda {
         libraries::open_all()?;
         let stream = stream_of(ordinal)?;
         let context = stream.context().clone();
-        let (major, minor) =
-            context.compute_capability().map_err(|e| failed("asking for the chip", e))?;
-        let name = context.name().map_err(|e| failed("asking for the GPU's name", e))?;
+        let (major, minor) = context.compute_capability().doing("asking for the chip")?;
+        let name = context.name().doing("asking for the GPU's name")?;
         check_chip(&name, [major, minor])?;
         let shared = Shared {
             architecture: compile::architecture(major, minor),
@@ -127,8 +126,7 @@ impl Cuda {
 
     /// Waits until all work asked for is done.
     pub fn synchronise(&self) -> Result<()> {
-        let done = self.stream().synchronize();
-        done.map_err(|e| failed("waiting for the GPU", e))
+        self.stream().synchronize().doing("waiting for the GPU")
     }
 
     /// The stream all work goes to.
@@ -161,16 +159,17 @@ impl Cuda {
                 module
             }
         };
-        module
-            .load_function(name)
-            .map_err(|e| failed(&format!("kernel {name} of {}.cu", text.stem), e))
+        module.load_function(name).doing(&format!("kernel {name} of {}.cu", text.stem))
     }
 
     /// How many multiprocessors the GPU has.
     pub(crate) fn multiprocessors(&self) -> Result<usize> {
         let which = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
-        let count = self.shared.context.attribute(which);
-        count.map(|c| c.max(1) as usize).map_err(|e| failed("counting multiprocessors", e))
+        self.shared
+            .context
+            .attribute(which)
+            .map(|c| c.max(1) as usize)
+            .doing("counting multiprocessors")
     }
 
     /// Whether a kernel may begin before the one before it has ended: from Hopper on, and not where
@@ -187,8 +186,11 @@ impl Cuda {
     fn most_shared(&self) -> Result<usize> {
         use sys::CUdevice_attribute_enum as Attribute;
         let which = Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-        let bytes = self.shared.context.attribute(which);
-        bytes.map(|b| b.max(0) as usize).map_err(|e| failed("asking for shared memory", e))
+        self.shared
+            .context
+            .attribute(which)
+            .map(|b| b.max(0) as usize)
+            .doing("asking for shared memory")
     }
 
     /// The stream all work of networks goes to.
@@ -215,7 +217,7 @@ impl Cuda {
     /// How many GPUs this machine has for this process.
     pub fn count() -> Result<usize> {
         Library::Driver.open()?;
-        let count = CudaContext::device_count().map_err(|e| failed("counting GPUs", e))?;
+        let count = CudaContext::device_count().doing("counting GPUs")?;
         Ok(count.max(0) as usize)
     }
 
@@ -236,8 +238,8 @@ impl Cuda {
 
     /// A stream of somebody's own. One of the last priority takes what the others leave of the GPU.
     fn new_bound_stream(&self, priority: i32) -> Result<BoundStream> {
-        let stream = self.shared.context.new_stream_with_priority(priority);
-        let stream = stream.map_err(|e| failed("making a stream", e))?;
+        let stream =
+            self.shared.context.new_stream_with_priority(priority).doing("making a stream")?;
         BoundStream::new(self, &stream)
     }
 }
@@ -333,14 +335,12 @@ impl Cuda {
         if values.is_empty() {
             return Ok(());
         }
-        let copied = self.stream().memcpy_htod(values, to);
-        copied.map_err(|e| failed("copying to the GPU", e))
+        self.stream().memcpy_htod(values, to).doing("copying to the GPU")
     }
 
     fn receive<T: DeviceRepr + 'static>(&self, buffer: &Buffer<T>) -> Result<Vec<T>> {
         let from: &CudaSlice<T> = buffer.memory()?;
-        let copied = self.stream().clone_dtoh(&from.slice(..buffer.len()));
-        copied.map_err(|e| failed("copying from the GPU", e))
+        self.stream().clone_dtoh(&from.slice(..buffer.len())).doing("copying from the GPU")
     }
 
     fn indices(&self, values: &[u32]) -> Result<Buffer<u32>> {
@@ -363,11 +363,10 @@ fn stream_of(ordinal: usize) -> Result<Arc<CudaStream>> {
     if let Some(stream) = open.get(&ordinal).and_then(Weak::upgrade) {
         return Ok(stream);
     }
-    let context = CudaContext::new(ordinal).map_err(|e| failed("opening the GPU", e))?;
+    let context = CudaContext::new(ordinal).doing("opening the GPU")?;
     // SAFETY: all work of the program goes to one stream, so nothing needs events to be ordered.
     unsafe { context.disable_event_tracking() };
-    let stream = context.new_stream_with_priority(FIRST);
-    let stream = stream.map_err(|e| failed("making a stream", e))?;
+    let stream = context.new_stream_with_priority(FIRST).doing("making a stream")?;
     open.insert(ordinal, Arc::downgrade(&stream));
     Ok(stream)
 }
@@ -390,13 +389,20 @@ fn check_chip(name: &str, [major, minor]: [i32; 2]) -> Result<()> {
 /// Lets a kernel have more shared memory than the 48 KB every kernel may.
 fn allow_shared(kernel: &CudaFunction, bytes: usize) -> Result<()> {
     let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    let set = kernel.set_attribute(which, bytes as i32);
-    set.map_err(|e| failed(&format!("asking for {bytes} bytes of shared memory"), e))
+    kernel
+        .set_attribute(which, bytes as i32)
+        .doing(&format!("asking for {bytes} bytes of shared memory"))
 }
 
-/// An error of the driver, with what was being done.
-pub(crate) fn failed(doing: &str, error: DriverError) -> Error {
-    Error::Device(format!("CUDA, {doing}: {error}"))
+/// What the driver was asked for, in the error that it answered with.
+pub(crate) trait Doing<T> {
+    fn doing(self, what: &str) -> Result<T>;
+}
+
+impl<T> Doing<T> for Result<T, DriverError> {
+    fn doing(self, what: &str) -> Result<T> {
+        self.map_err(|error| Error::Device(format!("CUDA, {what}: {error}")))
+    }
 }
 
 #[cfg(test)]

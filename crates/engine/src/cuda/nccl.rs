@@ -14,7 +14,7 @@ use anchorhood_distributed::open_global;
 use cudarc::driver::{CudaContext, CudaStream, sys};
 
 use super::launch::Pointer;
-use super::{Library, failed};
+use super::{Doing, Library};
 use crate::{Communicator, Error, Result};
 
 /// The first version with all functions that are used: 2.14.
@@ -191,7 +191,7 @@ impl Nccl {
         }
         others.broadcast(&mut name, 0)?;
         let id = UniqueId(name.map(|b| b as c_char));
-        context.bind_to_thread().map_err(|e| failed("an earlier error of the GPU", e))?;
+        context.bind_to_thread().doing("an earlier error of the GPU")?;
         let mut comm = std::ptr::null_mut();
         let (rank, ranks) = (others.rank(), others.ranks());
         // SAFETY: there is room for the communicator; the device's context is this thread's.

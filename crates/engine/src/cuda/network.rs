@@ -24,7 +24,7 @@ use super::memory::{Staging, Workspace, batch_that_fits};
 use super::parameters::{Parameters, from_bf16};
 use super::profile::{Cost, Part};
 use super::stream::{Carrier, GpuStream};
-use super::{Cuda, failed, slice};
+use super::{Cuda, Doing, slice};
 use crate::{
     Buffer, Error, Graph, Input, NetworkOptions, Node, NodeId, Op, Parameter, ParameterGroup, Plan,
     Precision, Result, Scalar, Slot, Tensors,
@@ -299,7 +299,7 @@ impl State {
 
     fn bind(&self) -> Result<()> {
         let context = self.cuda.stream().context();
-        context.bind_to_thread().map_err(|e| failed("an earlier error of the GPU", e))
+        context.bind_to_thread().doing("an earlier error of the GPU")
     }
 
     fn kernels(&self) -> &Kernels {
@@ -407,8 +407,7 @@ impl State {
         let precision = self.cuda.precision();
         let start = slot.start * precision.bytes();
         let view = self.memory.arena.slice(start..start + len * precision.bytes());
-        let bytes = self.cuda.stream().clone_dtoh(&view);
-        let bytes = bytes.map_err(|e| failed("reading activations", e))?;
+        let bytes = self.cuda.stream().clone_dtoh(&view).doing("reading activations")?;
         Ok(match precision {
             Precision::Bf16 => {
                 bytes.chunks_exact(2).map(|b| from_bf16(u16::from_le_bytes([b[0], b[1]]))).collect()

@@ -325,12 +325,9 @@ fn check_range(some: &Range<usize>, len: usize) -> Result<()> {
 
 /// The gradients of all passes from a weight on.
 fn gradients(passes: &[[Pointer; 2]], start: usize) -> Result<Gradients> {
-    if !(1..=MOST_PASSES).contains(&passes.len()) {
-        return Err(Error::Plan(format!(
-            "gradients of {} passes: there may be 1 to {MOST_PASSES}",
-            passes.len()
-        )));
-    }
+    Error::refuse(!(1..=MOST_PASSES).contains(&passes.len()), || {
+        format!("gradients of {} passes: there may be 1 to {MOST_PASSES}", passes.len())
+    })?;
     let mut all =
         Gradients { wide: [0; MOST_PASSES], narrow: [0; MOST_PASSES], passes: passes.len() as u32 };
     for (pass, [wide, narrow]) in passes.iter().enumerate() {
@@ -347,9 +344,9 @@ fn numbers(tensors: &[(Range<usize>, ParameterGroup)], len: usize) -> Result<Vec
         let Ok(number) = u16::try_from(number) else {
             return Err(Error::Plan(format!("{} tensors", tensors.len())));
         };
-        if range.end > len || !range.start.is_multiple_of(ALIGN) {
-            return Err(Error::Plan(format!("a tensor at {range:?} of {len} weights")));
-        }
+        Error::refuse(range.end > len || !range.start.is_multiple_of(ALIGN), || {
+            format!("a tensor at {range:?} of {len} weights")
+        })?;
         numbers[range.start / ALIGN..range.end.div_ceil(ALIGN)].fill(number);
     }
     Ok(numbers)

@@ -14,7 +14,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 use super::launch::{Kernels, Pointer};
 use super::nccl::Kind;
 use super::optimisers::{Averages, StepInputs, Update, Vectors};
-use super::{Cuda, failed};
+use super::{Cuda, Doing};
 use crate::parameters::{ParameterPlace, grouped};
 use crate::{
     Error, Graph, NetworkOptions, Node, Parameter, ParameterGroup, Precision, Result, Role, Tensors,
@@ -186,14 +186,13 @@ impl Parameters {
     /// Zeroes the matrices and their gradients.
     pub(super) fn clear(&mut self) -> Result<()> {
         let stream = self.cuda.stream();
-        let failed = |e| failed("clearing the weights", e);
-        stream.memset_zeros(&mut self.weights).map_err(failed)?;
+        stream.memset_zeros(&mut self.weights).doing("clearing the weights")?;
         let narrow = self.gradients.iter_mut().flat_map(|g| &mut g.narrow);
         for vector in narrow.chain(&mut self.copies) {
-            stream.memset_zeros(vector).map_err(failed)?;
+            stream.memset_zeros(vector).doing("clearing the weights")?;
         }
         for gradients in &mut self.gradients {
-            stream.memset_zeros(&mut gradients.wide).map_err(failed)?;
+            stream.memset_zeros(&mut gradients.wide).doing("clearing the weights")?;
         }
         Ok(())
     }
@@ -329,7 +328,7 @@ impl Parameters {
             },
             (Tensors::Gradients, Role::Weight) => self.summed_gradients(place),
         };
-        let inner = inner.map_err(|e| failed(&format!("reading {}", place.name), e))?;
+        let inner = inner.doing(&format!("reading {}", place.name))?;
         Ok(match place.matrix {
             Some(m) => (0..m.len()).map(|k| inner[m.inner_index(k)]).collect(),
             None => inner,
@@ -381,11 +380,10 @@ impl Parameters {
         };
         let stream = self.cuda.stream();
         let what = format!("writing {}", place.name);
-        let failed = |e| failed(&what, e);
-        stream.memcpy_htod(&inner, &mut vector.slice_mut(range.clone())).map_err(failed)?;
+        stream.memcpy_htod(&inner, &mut vector.slice_mut(range.clone())).doing(&what)?;
         if place.role == Role::Statistic {
             let mut kept = self.kept_statistics.slice_mut(range);
-            return stream.memcpy_htod(&inner, &mut kept).map_err(failed);
+            return stream.memcpy_htod(&inner, &mut kept).doing(&what);
         }
         let narrow = match which {
             Tensors::Values => &mut self.copies,
@@ -395,7 +393,7 @@ impl Parameters {
         if let (Some(narrow), Some(_)) = (narrow, place.matrix) {
             let bits: Vec<u16> = inner.into_iter().map(to_bf16).collect();
             let mut to = narrow.slice_mut(range);
-            stream.memcpy_htod(&bits, &mut to).map_err(failed)?;
+            stream.memcpy_htod(&bits, &mut to).doing(&what)?;
         }
         Ok(())
     }

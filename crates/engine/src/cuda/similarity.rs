@@ -85,11 +85,9 @@ pub(super) fn enqueue_blend(
 /// 32 bits, can.
 pub(super) fn rows(what: &str, len: usize, dim: usize) -> Result<usize> {
     let n = crate::similarity::rows(what, len, dim)?;
-    if n > i32::MAX as usize - 256 {
-        return Err(Error::Plan(format!(
-            "{what}: {n} rows are more than a GPU's kernels can count"
-        )));
-    }
+    Error::refuse(n > i32::MAX as usize - 256, || {
+        format!("{what}: {n} rows are more than a GPU's kernels can count")
+    })?;
     Ok(n)
 }
 

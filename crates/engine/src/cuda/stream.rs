@@ -26,7 +26,7 @@ use super::similarity::{
     Contrastive, GatheredRows, Nearest, ShardShape, ShardSoftmax, SoftmaxKernels, ViewShape,
 };
 use super::together::{Together, after};
-use super::{Cuda, FIRST, LAST, failed, slice};
+use super::{Cuda, Doing, FIRST, LAST, slice};
 use crate::stream::Stepped;
 use crate::{Buffer, Communicator, Epoch, Error, PartTime, Profile, Result, Scalar};
 
@@ -358,9 +358,8 @@ impl GpuStream {
         if !std::mem::take(&mut self.beside) {
             return Ok(());
         }
-        let failed = |e| failed("work on two streams", e);
-        let done = self.side.inner.record_event(None).map_err(failed)?;
-        self.stream.inner.wait(&done).map_err(failed)
+        let done = self.side.inner.record_event(None).doing("work on two streams")?;
+        self.stream.inner.wait(&done).doing("work on two streams")
     }
 
     /// Work that nobody waits for before the step ends, beside what comes next; outside of a step,
@@ -372,9 +371,8 @@ impl GpuStream {
         if !self.inside {
             return work(self, &self.stream);
         }
-        let failed = |e| failed("work on two streams", e);
-        let ready = self.stream.inner.record_event(None).map_err(failed)?;
-        self.side.inner.wait(&ready).map_err(failed)?;
+        let ready = self.stream.inner.record_event(None).doing("work on two streams")?;
+        self.side.inner.wait(&ready).doing("work on two streams")?;
         self.beside = true;
         work(self, &self.side)
     }
@@ -503,9 +501,8 @@ impl GpuStream {
 
     pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
         let (stream, c) = (self.cuda.stream().clone(), &mut self.counters);
-        let failed = |e| failed("sending an epoch's schedule", e);
         let next = [epoch.first as u64, epoch.epoch, epoch.number];
-        stream.memcpy_htod(&next, &mut c.next).map_err(failed)?;
+        stream.memcpy_htod(&next, &mut c.next).doing("sending an epoch's schedule")?;
         let values = epoch.scalars.concat();
         (c.count, c.steps) = (epoch.scalars.len(), epoch.scalars.first().map_or(0, Vec::len));
         if !values.is_empty() {
@@ -513,18 +510,16 @@ impl GpuStream {
                 Some(place) if place.len() >= values.len() => place,
                 place => place.insert(self.cuda.zeros(values.len(), "schedules")?),
             };
-            stream.memcpy_htod(&values, place).map_err(failed)?;
+            stream.memcpy_htod(&values, place).doing("sending an epoch's schedule")?;
         }
         (self.step, self.number) = (epoch.first, epoch.number);
         Ok(())
     }
 
     pub(crate) fn begin_step(&mut self) -> Result<()> {
-        if self.asked.len() >= CAPACITY {
-            return Err(Error::Plan(format!(
-                "{CAPACITY} steps were asked for, and the losses of none were read"
-            )));
-        }
+        Error::refuse(self.asked.len() >= CAPACITY, || {
+            format!("{CAPACITY} steps were asked for, and the losses of none were read")
+        })?;
         self.signature = 0;
         self.launched = 0;
         self.inside = true;
@@ -586,14 +581,13 @@ impl GpuStream {
 
     pub(crate) fn losses(&mut self, into: &mut Vec<f64>) -> Result<()> {
         let stream = self.cuda.stream();
-        let failed = |e| failed("reading losses", e);
         let flag = &mut self.counters.flag;
         if self.asked.is_empty() {
-            return stream.memset_zeros(flag).map_err(failed);
+            return stream.memset_zeros(flag).doing("reading losses");
         }
         let mut ring = vec![0.0; CAPACITY];
-        stream.memcpy_dtoh(&self.counters.ring, &mut ring).map_err(failed)?;
-        stream.memset_zeros(flag).map_err(failed)?;
+        stream.memcpy_dtoh(&self.counters.ring, &mut ring).doing("reading losses")?;
+        stream.memset_zeros(flag).doing("reading losses")?;
         let loss = |number: u64| f64::from(ring[(number % CAPACITY as u64) as usize]);
         into.extend(self.asked.drain(..).map(loss));
         Ok(())

@@ -7,7 +7,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 
 use super::launch::{Pointer, launch, ones};
 use super::nccl::{Kind, Nccl};
-use super::{Cuda, FIRST, failed};
+use super::{Cuda, Doing, FIRST};
 use crate::{Communicator, Result};
 
 /// The other processes, and the ways to them.
@@ -26,7 +26,7 @@ impl Together {
         let carrier = cuda.shared.context.new_stream_with_priority(FIRST);
         Ok(Together {
             nccl,
-            carrier: carrier.map_err(|e| failed("making a stream", e))?,
+            carrier: carrier.doing("making a stream")?,
             share: cuda.zeros(1, "the loss of a step")?,
             scale: cuda.function("steps", "scale_values")?,
         })
@@ -53,5 +53,5 @@ impl Together {
 
 /// Work that is given to another stream begins after what one was given so far.
 pub(super) fn after(stream: &CudaStream, before: &CudaStream) -> Result<()> {
-    stream.join(before).map_err(|e| failed("work on two streams", e))
+    stream.join(before).doing("work on two streams")
 }

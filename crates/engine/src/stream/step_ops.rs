@@ -120,15 +120,15 @@ impl Tiles<'_> {
             && (1..=256).contains(&self.channels)
             && self.side + self.jitter <= self.size
             && self.places.len().is_multiple_of(self.tiles);
-        if !whole || self.places.is_empty() {
-            return Err(Error::Plan(format!(
+        Error::refuse(!whole || self.places.is_empty(), || {
+            format!(
                 "{} tiles of {} pixels out of pictures of {}, {} places",
                 self.tiles,
                 self.side,
                 self.size,
                 self.places.len()
-            )));
-        }
+            )
+        })?;
         let room = self.room() + 1;
         self.places.check_below("places of tiles", room * room)?;
         let one = self.size * self.size * self.channels;
@@ -136,12 +136,9 @@ impl Tiles<'_> {
         Error::check_length("a label for each picture", pictures, labels.len())?;
         Error::check_length("enlarged tiles", pictures * self.tiles * one, to.len())?;
         let classes = self.places.len() / self.tiles;
-        match labels.limit() >= classes {
-            true => Ok(()),
-            false => {
-                Err(Error::Plan(format!("{classes} classes for labels below {}", labels.limit())))
-            }
-        }
+        Error::refuse(labels.limit() < classes, || {
+            format!("{classes} classes for labels below {}", labels.limit())
+        })
     }
 }
 
@@ -169,9 +166,7 @@ impl Stream {
         loss: Loss,
     ) -> Result<()> {
         self.check_softmax(of, &loss)?;
-        if sample.rows == 0 {
-            return Err(Error::Plan("a loss over a sample of no keys".into()));
-        }
+        Error::refuse(sample.rows == 0, || "a loss over a sample of no keys".into())?;
         let loss = self.shared(loss);
         either!(&mut self.backend, stream => stream.softmax(of, Some(sample), loss))
     }
@@ -193,9 +188,7 @@ impl Stream {
         for pictures in [positives.len(), positives.keys()] {
             Error::check_length("queries of all views", views * pictures, count)?;
         }
-        if views == 0 || positives.is_empty() {
-            return Err(Error::Plan("a softmax between no views".into()));
-        }
+        Error::refuse(views == 0 || positives.is_empty(), || "a softmax between no views".into())?;
         let whole = of.keys.shard().is_none() && positives.here() == (0..positives.len());
         if of.items.is_some() || !whole {
             let why = "views are stacked as the pictures of one process's batch are";
@@ -239,12 +232,9 @@ impl Stream {
             Some(_) => self.communicator.part(items),
             None => 0..items,
         };
-        match here == part {
-            true => Ok(()),
-            false => Err(Error::Plan(format!(
-                "positives of items {here:?} of {items}, where this process has {part:?}"
-            ))),
-        }
+        Error::refuse(here != part, || {
+            format!("positives of items {here:?} of {items}, where this process has {part:?}")
+        })
     }
 
     /// Softmax cross-entropy of a batch of logits (a row of `classes` each): the class of row b is
@@ -406,13 +396,13 @@ impl Stream {
     ) -> Result<()> {
         Error::check_length("nearest rows", queries.len(), to.len())?;
         let whole = |b: &Buffer| dim > 0 && b.len().is_multiple_of(dim);
-        if !whole(queries) || !whole(keys) || keys.is_empty() {
-            return Err(Error::Plan(format!(
+        Error::refuse(!whole(queries) || !whole(keys) || keys.is_empty(), || {
+            format!(
                 "nearest rows: {} and {} values are not queries and one or more keys of {dim}",
                 queries.len(),
                 keys.len()
-            )));
-        }
+            )
+        })?;
         either!(&mut self.backend, stream => stream.nearest_rows([queries, keys], dim, to))
     }
 
@@ -550,13 +540,9 @@ impl Views<'_> {
     /// Rows are two or more views of as many pictures each.
     fn check(&self) -> Result<()> {
         let Views { rows, views, dim } = *self;
-        match views >= 2 && dim > 0 && rows.len().is_multiple_of(views * dim) {
-            true => Ok(()),
-            false => Err(Error::Plan(format!(
-                "{} values are not rows of {dim} for {views} views, two or more",
-                rows.len()
-            ))),
-        }
+        Error::refuse(!(views >= 2 && dim > 0 && rows.len().is_multiple_of(views * dim)), || {
+            format!("{} values are not rows of {dim} for {views} views, two or more", rows.len())
+        })
     }
 }
 

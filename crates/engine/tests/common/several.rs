@@ -118,6 +118,20 @@ pub struct Left {
     pub rows: Vec<f32>,
 }
 
+impl Left {
+    /// Compares the first step's loss, and the last one's gradients and values.
+    pub fn assert_like(&self, expected: &Left, tolerance: f32, what: &str) {
+        let (loss, whole) = (self.losses[0], expected.losses[0]);
+        assert!((loss - whole).abs() < 1e-5 * whole, "{what}: {loss} for {whole}");
+        for (got, expected) in self.gradients.iter().zip(&expected.gradients) {
+            close_within(tolerance, got, expected, &format!("gradients, {what}"));
+        }
+        for (got, expected) in self.values.iter().zip(&expected.values) {
+            close_within(tolerance, got, expected, &format!("values, {what}"));
+        }
+    }
+}
+
 /// Steps over this rank's part of a batch.
 pub fn network_steps(device: &Device, sync_norm: bool, steps: usize) -> Left {
     let (batch, keys, one) = (16, 50, 6 * 6 * 3);

@@ -1,7 +1,7 @@
 //! A graph that cannot be says which layer and which shapes.
 
 use anchorhood_engine::{
-    ConvSpec, Device, Error, Fits, Graph, NetworkOptions, NodeId, Precision, Window,
+    Activation, ConvSpec, Device, Error, Fits, Graph, NetworkOptions, NodeId, Precision, Window,
 };
 
 use crate::common::graphs::Build;
@@ -22,7 +22,9 @@ fn says<T>(result: Result<T, Error>, parts: &[&str]) {
 
 #[test]
 fn what_does_not_fit_is_named() {
-    let cases: [(Build, &[&str]); 7] = [
+    const FRACTION: &[&str] = &["f: ", "not between 0 and 1"];
+    const CHANNELS: &[&str] = &["c: expected channels"];
+    let cases: [(Build, &[&str]); 15] = [
         // A window larger than the picture.
         (
             |g, x| g.conv("layer1.0.conv1", x, ConvSpec::square(4, 9, 1, 0)),
@@ -45,6 +47,22 @@ fn what_does_not_fit_is_named() {
         (|g, x| g.max_pool("pool", x, Window::square(2, 1, 2)), &["pool", "8×6×3", "half"]),
         (|g, x| g.linear("fc", x, 4, true), &["fc", "one place", "8×6×3"]),
         (|g, x| g.dropout("drop", x, 1.0), &["drop", "1"]),
+        // A leak that is none.
+        (|g, x| g.activation("f", x, Activation::LeakyRelu(0.0)), FRACTION),
+        (|g, x| g.activation("f", x, Activation::LeakyRelu(1.0)), FRACTION),
+        (|g, x| g.activation("f", x, Activation::LeakyRelu(-0.1)), FRACTION),
+        (|g, x| g.activation("f", x, Activation::LeakyRelu(f32::NAN)), FRACTION),
+        // Channels that are not there, and colours that are none.
+        (|g, x| g.channels("c", x, 3, 1), CHANNELS),
+        (|g, x| g.channels("c", x, -2, 2), CHANNELS),
+        (|g, x| g.channels("c", x, 0, 0), CHANNELS),
+        (
+            |g, x| {
+                let two = g.channels("two", x, 0, 2)?;
+                g.lab("lab", two)
+            },
+            &["lab", "red, green and blue"],
+        ),
     ];
     for (layer, parts) in cases {
         let (mut g, x) = begun();

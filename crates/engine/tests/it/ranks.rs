@@ -32,14 +32,7 @@ fn a_step_of_several_processes_is_that_of_one() {
     for ranks in [1, 2, 4] {
         let parts = on_ranks(ranks, |device| network_steps(device, true, 1));
         for part in &parts {
-            let (loss, expected) = (part.losses[0], whole.losses[0]);
-            assert!((loss - expected).abs() < 1e-5 * expected, "{loss} for {expected}");
-            for (got, expected) in part.gradients.iter().zip(&whole.gradients) {
-                close(got, expected, &format!("gradients on {ranks} ranks"));
-            }
-            for (got, expected) in part.values.iter().zip(&whole.values) {
-                close(got, expected, &format!("values on {ranks} ranks"));
-            }
+            part.assert_like(&whole, 1e-5, &format!("{ranks} ranks"));
         }
         // Not a bit apart: they would part further with every step.
         assert_same(&parts);

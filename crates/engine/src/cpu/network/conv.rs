@@ -19,7 +19,7 @@ impl State {
             (Pass::Forward, Some(norm)) => {
                 self.conv_forward(layer, true, relu);
                 self.finish_statistics(layer, norm, true)?;
-                let second = self.ends(layer).second;
+                let second = self.io(layer).second;
                 let second = layer.second().map(|_| second);
                 self.norm_apply(layer, saved, second, relu);
             }
@@ -81,7 +81,7 @@ impl State {
         if let Some(norm) = norm {
             self.running_scale_and_shift(layer.node, norm);
         }
-        let (node, e, arch) = (layer.node, self.ends(layer), self.arch);
+        let (node, e, arch) = (layer.node, self.io(layer), self.arch);
         let channels = node.shape.channels;
         let (scale, shift) = self.scratch.channels[..2 * channels].split_at(channels);
         let ([x, r], [y]) = self.arena.views([e.x, e.second], [e.y]);
@@ -121,7 +121,7 @@ impl State {
 
     /// From the gradient of the convolution's own output to those of its bias, weights and input.
     fn conv_backward(&mut self, layer: &Layer) {
-        let (node, e, arch) = (layer.node, self.ends(layer), self.arch);
+        let (node, e, arch) = (layer.node, self.io(layer), self.arch);
         let conv = self.convs[layer.i].as_ref();
         let conv = conv.expect("a convolution was prepared");
         let dx = if e.skip { 0..0 } else { e.dx };

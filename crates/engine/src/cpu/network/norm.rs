@@ -10,7 +10,7 @@ use crate::{Communicator, GradientWrite, Node, Norm, Result};
 
 impl State {
     pub(crate) fn batch_norm_layer(&mut self, layer: &Layer, norm: Norm) -> Result<()> {
-        let (arch, e) = (self.arch, self.ends(layer));
+        let (arch, e) = (self.arch, self.io(layer));
         let channels = layer.node.shape.channels;
         match layer.pass {
             Pass::Forward => {

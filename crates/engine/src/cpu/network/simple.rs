@@ -10,7 +10,7 @@ impl State {
     /// A layer of one input: what it gives, and what it does to its input's gradient, if that is
     /// wanted.
     pub(crate) fn unary_layer(&mut self, layer: &Layer, op: &impl Unary) {
-        let (e, at) = (self.ends(layer), self.place(layer));
+        let (e, at) = (self.io(layer), self.place(layer));
         match layer.pass {
             Pass::Forward | Pass::Infer(_) => {
                 let ([x], [y]) = self.arena.views([e.x], [e.y]);
@@ -47,7 +47,7 @@ impl State {
     }
 
     pub(crate) fn add_layer(&mut self, layer: &Layer) {
-        let (arch, e) = (self.arch, self.ends(layer));
+        let (arch, e) = (self.arch, self.io(layer));
         match layer.pass {
             Pass::Forward | Pass::Infer(_) => {
                 let ([a, b], [y]) = self.arena.views([e.x, e.second], [e.y]);

@@ -17,7 +17,7 @@ impl Walk<'_> {
     ) -> Result<()> {
         let (state, i) = (self.state, layer.i);
         let here = (&*state.stream, state.workspace());
-        let second = state.ends(layer).second;
+        let second = state.io(layer).second;
         match (layer.pass, norm) {
             (Pass::Forward, Some(norm)) => {
                 if !state.is_beside(i, layer.graph) {
@@ -60,7 +60,7 @@ impl Walk<'_> {
     /// From the gradient of the convolution's own output to those of its bias, weights and input.
     fn convolution_backward(&mut self, layer: &Layer) -> Result<()> {
         let (state, node) = (self.state, layer.node);
-        let (convolution, e) = (state.convolution(layer), state.ends(layer));
+        let (convolution, e) = (state.convolution(layer), state.io(layer));
         let dw = state.parameters.matrix_gradient(node.parameters[0]);
         let workspace = state.workspaces[1].pointer(&state.cuda);
         let beside = &mut self.beside;
@@ -113,7 +113,7 @@ impl State {
     }
 
     fn infer_convolution(&self, layer: &Layer, norm: Option<Norm>, relu: bool) -> Result<()> {
-        let (k, node, e) = (self.kernels(), layer.node, self.ends(layer));
+        let (k, node, e) = (self.kernels(), layer.node, self.io(layer));
         let w = self.parameters.matrix(node.parameters[0]);
         let convolution = self.convolution(layer);
         convolution.forward(&self.stream, self.workspace(), [e.x, w], e.y)?;
@@ -133,7 +133,7 @@ impl State {
 
     /// Through ReLU and residual add of a convolution without norm, in place.
     fn plain_backward(&self, layer: &Layer, relu: bool) -> Result<()> {
-        let e = self.ends(layer);
+        let e = self.io(layer);
         if relu {
             self.kernels().pass_gradient(e.y, e.dy, false, e.len, e.dy)?;
         }

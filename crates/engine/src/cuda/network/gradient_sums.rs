@@ -10,7 +10,7 @@
 use cudarc::driver::CudaEvent;
 
 use super::State;
-use crate::cuda::failed;
+use crate::cuda::Doing;
 use crate::cuda::nccl::Kind;
 use crate::cuda::profile::Part;
 use crate::cuda::stream::Carrier;
@@ -104,8 +104,7 @@ impl<'a> GradientSums<'a> {
                 }
             }
         })?;
-        let event = carrier.stream.record_event(None);
-        let event = event.map_err(|e| failed("work on two streams", e))?;
+        let event = carrier.stream.record_event(None).doing("work on two streams")?;
         last.map_or(Ok(()), |bucket| self.sum(bucket))?;
         Ok(event)
     }

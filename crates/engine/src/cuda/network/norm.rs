@@ -10,7 +10,7 @@ use crate::{Norm, Result};
 
 impl Walk<'_> {
     pub(crate) fn batch_norm_layer(&self, layer: &Layer, norm: Norm) -> Result<()> {
-        let (state, e) = (self.state, self.state.ends(layer));
+        let (state, e) = (self.state, self.state.io(layer));
         match layer.pass {
             Pass::Forward => {
                 state.part(Part::NormForward, || state.normalise(layer, norm, e.x, 0, false))

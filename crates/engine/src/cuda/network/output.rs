@@ -3,7 +3,7 @@
 use cudarc::driver::CudaSlice;
 
 use super::State;
-use crate::cuda::failed;
+use crate::cuda::Doing;
 use crate::{GradientWrite, Graph, Node, Result};
 
 impl State {
@@ -54,7 +54,6 @@ impl State {
         }
         let all: &CudaSlice<f32> = self.output.memory()?;
         let view = all.slice(..output.len());
-        let read = self.cuda.stream().memcpy_dtoh(&view, output);
-        read.map_err(|e| failed("reading features", e))
+        self.cuda.stream().memcpy_dtoh(&view, output).doing("reading features")
     }
 }

@@ -1,17 +1,17 @@
 //! Layers without weights: values go in, values come out, and gradients go back.
 
 use super::State;
-use super::walk::{Ends, Walk};
+use super::walk::Walk;
 use crate::cuda::profile::Part;
 use crate::ops::{CudaAt, Unary};
-use crate::walk::{Layer, Pass};
+use crate::walk::{Layer, LayerIo, Pass};
 use crate::{DropoutKey, GradientWrite, Result};
 
 impl Walk<'_> {
     /// A layer of one input: what it gives, and what it does to its input's gradient, if that is
     /// wanted.
     pub(crate) fn unary_layer(&self, layer: &Layer, op: &impl Unary) -> Result<()> {
-        let (state, e) = (self.state, self.state.ends(layer));
+        let (state, e) = (self.state, self.state.io(layer));
         state.part(Part::Rest, || match layer.pass {
             Pass::Forward | Pass::Infer(_) => op.cuda(&state.place(layer, &e), e.x, e.y),
             Pass::Backward if e.skip => Ok(()),
@@ -23,7 +23,7 @@ impl Walk<'_> {
     }
 
     pub(crate) fn add_layer(&self, layer: &Layer) -> Result<()> {
-        let (state, e) = (self.state, self.state.ends(layer));
+        let (state, e) = (self.state, self.state.io(layer));
         let (k, channels) = (state.kernels(), layer.node.shape.channels);
         state.part(Part::Rest, || {
             if layer.pass != Pass::Backward {
@@ -42,7 +42,7 @@ impl Walk<'_> {
 }
 
 impl State {
-    fn place(&self, layer: &Layer, e: &Ends) -> CudaAt<'_> {
+    fn place(&self, layer: &Layer, e: &LayerIo<u64>) -> CudaAt<'_> {
         let draws = || {
             let key = DropoutKey { seed: self.seed, pass: self.pass, layer: layer.i };
             (key, self.step, self.carrier.as_ref().map_or(0, |c| c.nccl.rank()))

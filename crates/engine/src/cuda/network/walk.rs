@@ -10,12 +10,12 @@ use cudarc::driver::CudaEvent;
 
 use super::gradient_sums::GradientSums;
 use super::{LAG, State};
+use crate::cuda::Doing;
 use crate::cuda::bound_stream::{Pending, SideStream};
-use crate::cuda::failed;
 use crate::cuda::profile::Part;
 use crate::cuda::stream::GpuStream;
-use crate::walk::{self, Layer, Layers, Pass};
-use crate::{GradientWrite, Graph, Node, Op, Result};
+use crate::walk::{self, Layer, LayerIo, Layers, Pass};
+use crate::{Graph, Node, Op, Result};
 
 /// A walk over a network's layers.
 pub(crate) struct Walk<'a> {
@@ -25,38 +25,14 @@ pub(crate) struct Walk<'a> {
     sums: Option<GradientSums<'a>>,
 }
 
-/// Where a layer's values and gradients lie, in whichever pass; 0 for what is not there.
-pub(super) struct Ends {
-    pub(super) x: u64,
-    pub(super) second: u64,
-    pub(super) y: u64,
-    pub(super) dy: u64,
-    pub(super) dx: u64,
-    /// Whether nobody wants the input's gradient, and whether it is added to what is there.
-    pub(super) skip: bool,
-    pub(super) accumulate: bool,
-    /// Values of the output of the whole batch.
-    pub(super) len: usize,
-}
-
 impl State {
-    pub(super) fn ends(&self, layer: &Layer) -> Ends {
+    pub(super) fn io(&self, layer: &Layer) -> LayerIo<u64> {
         let plan = match layer.pass {
             Pass::Forward | Pass::Backward => &self.training,
             Pass::Infer(_) => &self.inference,
         };
-        let value = |i| self.output_in(plan, i);
-        let write = layer.write(&self.training);
-        Ends {
-            x: value(layer.from()),
-            second: layer.second().map_or(0, |r| value(r.index())),
-            y: value(layer.i),
-            dy: self.gradient(layer.i),
-            dx: self.gradient(layer.from()),
-            skip: write == GradientWrite::Skip,
-            accumulate: write == GradientWrite::Accumulate,
-            len: self.batch() * layer.node.shape.len(),
-        }
+        let (value, gradient) = (|i| self.output_in(plan, i), |i| self.gradient(i));
+        layer.io(&self.training, self.batch(), value, gradient)
     }
 
     pub(super) fn walk(&self) -> Walk<'_> {
@@ -130,8 +106,7 @@ impl State {
             (None, _) => beside.wait_for(first + 1)?,
             (Some(_), None) => stream.wait_for_carrier()?,
             (Some(_), Some(summed)) => {
-                let waiting = main.inner.wait(&summed);
-                waiting.map_err(|e| failed("work on two streams", e))?;
+                main.inner.wait(&summed).doing("work on two streams")?;
             }
         }
         let end = match graph.nodes()[first].parameters.first() {
@@ -151,8 +126,7 @@ impl State {
             return Ok(());
         }
         for (_, done) in &self.pending {
-            let waiting = self.cuda.stream().wait(done);
-            waiting.map_err(|e| failed("work on two streams", e))?;
+            self.cuda.stream().wait(done).doing("work on two streams")?;
         }
         Ok(())
     }

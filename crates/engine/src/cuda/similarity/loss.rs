@@ -161,9 +161,9 @@ impl SoftmaxKernels {
         temperature: f32,
         weights: Option<[Pointer; 2]>,
     ) -> Result<()> {
-        if weights.is_some() != self.weighted {
-            return Err(Error::Plan("a softmax with weights, or without".into()));
-        }
+        Error::refuse(weights.is_some() != self.weighted, || {
+            "a softmax with weights, or without".into()
+        })?;
         let cut = &self.cut;
         if cut.ranges.count == 0 {
             return Ok(()); // no keys

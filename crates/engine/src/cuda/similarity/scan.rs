@@ -11,7 +11,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, ValidAsZeroBits};
 
 use super::{Ranges, rows};
 use crate::cuda::launch::{Pointer, launch, shape, side_by_side};
-use crate::cuda::{Cuda, allow_shared, failed};
+use crate::cuda::{Cuda, Doing, allow_shared};
 use crate::similarity::{Neighbours, Scan, ScanResult};
 use crate::{Error, Result};
 
@@ -249,8 +249,7 @@ impl<'a> Scanner<'a> {
 
     fn read<T: DeviceRepr>(&self, from: &CudaSlice<T>, to: &mut [T]) -> Result<()> {
         let view = from.slice(..to.len());
-        let copied = self.cuda.stream().memcpy_dtoh(&view, to);
-        copied.map_err(|e| failed("reading what a scan found", e))
+        self.cuda.stream().memcpy_dtoh(&view, to).doing("reading what a scan found")
     }
 }
 

@@ -128,9 +128,9 @@ pub(super) fn cases() -> Vec<Case> {
 impl Graph {
     /// Dropout.
     pub fn dropout(&mut self, name: &str, x: NodeId, p: f32) -> Result<NodeId> {
-        if !(0.0..1.0).contains(&p) {
-            return Err(Error::Plan(format!("{name}: a dropout of {p} is not in 0..1")));
-        }
+        Error::refuse(!(0.0..1.0).contains(&p), || {
+            format!("{name}: a dropout of {p} is not in 0..1")
+        })?;
         self.push(name, Op::Dropout(p), vec![x], self.shape(x))
     }
 }
