@@ -25,7 +25,11 @@ fn every_ignored_test_belongs_to_a_part() {
     let files = sources(&root().join("crates"));
     let wrong = files.iter().flat_map(|f| complaints(f, &fs::read_to_string(f).unwrap()));
     let wrong: Vec<String> = wrong.collect();
-    assert!(files.len() > 100 && wrong.is_empty(), "see docs/testing.md:\n{}", wrong.join("\n"));
+    assert!(
+        files.len() > 100 && wrong.is_empty(),
+        "see docs/reference/testing.md:\n{}",
+        wrong.join("\n")
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Approximate search for very many vectors: they are divided into clusters, and only the clusters
 //! nearest to a query are looked at (an inverted file, IVF, as faiss calls it).
 //!
-//! Chosen over graphs (HNSW) by measurement, see `docs/benchmarks.md`: it is built in a small
+//! Chosen over graphs (HNSW) by measurement, see `docs/lab/search-serve.md`: it is built in a small
 //! fraction of the time, keeps nothing but the centres and an order beside the vectors, and what it
 //! misses is told beforehand.
 

@@ -55,7 +55,7 @@ pub struct DuplicateOptions {
 }
 
 impl Default for DuplicateOptions {
-    /// As measured in docs/duplicates.md.
+    /// As measured in docs/lab/duplicates-thresholds.md.
     fn default() -> Self {
         DuplicateOptions { above: 0.75, nearest: 20, keep: vec![KeepRule::Original] }
     }
