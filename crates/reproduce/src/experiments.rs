@@ -130,8 +130,8 @@ fn table_1() -> Experiment {
         notes: &[
             "AlexNet. Instance is round 0 of the AND run beside it, with its epochs; the row after \
              it has as many as AND in all.",
-            "Rivals are run by their own recipes (docs/methods.md), with as many epochs as AND in \
-             all; a dash stands where the paper has them on ImageNet alone.",
+            "Rivals are run by their own recipes (docs/reference/methods.md), with as many epochs as \
+             AND in all; a dash stands where the paper has them on ImageNet alone.",
         ],
         plot: Plot::Bars,
         entries,

@@ -1,5 +1,5 @@
 //! The model inside the program: what `base` means wherever a model is expected. `tools/base`
-//! trains it, docs/base.md is its card.
+//! trains it, docs/reference/base-model.md is its card.
 
 use std::path::Path;
 
@@ -40,10 +40,10 @@ mod tests {
     }
 
     /// Indices name it by its fingerprint: where this fails, a network was put in its place, and
-    /// docs/base.md must say so.
+    /// docs/reference/base-model.md must say so.
     #[test]
     fn its_fingerprint_is_the_one_of_its_card() {
-        let card = include_str!("../../../../docs/base.md");
+        let card = include_str!("../../../../docs/reference/base-model.md");
         let model = Model::base().unwrap();
         assert!(card.contains(model.fingerprint()), "{}", model.fingerprint());
     }

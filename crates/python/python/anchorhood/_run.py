@@ -83,7 +83,7 @@ def train(
 
     `data` is what the command line takes: `shapes` (the default), a folder, the name of a published set; or pictures of your own: an array
     N×H×W×3, a tensor, PIL pictures, a data set of torch. Labels, of a data set or by `labels`, only judge; `test` is (pictures, labels) to
-    judge on, else a share is held out. `method` is `anchorhood`, `and`, `simclr`, `byol` … (docs/methods.md).
+    judge on, else a share is held out. `method` is `anchorhood`, `and`, `simclr`, `byol` … (docs/reference/methods.md).
 
     All other settings are the command line's flags: `epochs=10, lr=0.03, crop_scale=(0.3, 1)`; `settings()` has them. `callbacks` are
     given each event as a dictionary. Ctrl-C saves the run and returns it; `Run.resume` goes on. An exception of a callback saves it, too,

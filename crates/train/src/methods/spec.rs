@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_documents_table_has_each_once() {
-        let page = std::fs::read_to_string("../../docs/methods.md").unwrap();
+        let page = std::fs::read_to_string("../../docs/reference/methods.md").unwrap();
         let rows = page.lines().skip_while(|l| !l.starts_with("| `--method` |")).skip(2);
         let name = |row: &str| row.split('`').nth(1).unwrap().to_owned();
         let named: Vec<String> = rows.take_while(|l| l.starts_with('|')).map(name).collect();

@@ -108,7 +108,7 @@ fn of_run(checkpoint: &Checkpoint) -> Vec<(&'static str, Value)> {
 /// Whose weights they are.
 fn source(model: &Model) -> String {
     if model.path() == Path::new(Model::BASE) {
-        return "inside this program, learnt without labels (docs/base.md)".into();
+        return "inside this program, learnt without labels (docs/reference/base-model.md)".into();
     }
     let name = model.path().file_name();
     let known = KNOWN_MODELS.iter().find(|k| name.is_some_and(|n| n == &*k.file()));
