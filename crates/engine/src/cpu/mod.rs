@@ -78,9 +78,7 @@ impl Cpu {
     pub(crate) fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.pool.install(work)
     }
-}
 
-impl Cpu {
     pub(crate) fn describe(&self) -> String {
         format!("CPU, {} threads, {}", self.threads(), self.level)
     }

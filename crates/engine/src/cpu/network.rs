@@ -174,17 +174,13 @@ impl CpuNetwork {
         };
         Ok(CpuNetwork { cpu: cpu.clone(), graph: graph.clone(), state })
     }
-}
 
-impl CpuNetwork {
     /// The values of one pass among those of all.
     fn part(&self, pass: usize, buffer: &Buffer) -> Range<usize> {
         let each = buffer.len() / self.state.others.len();
         pass * each..(pass + 1) * each
     }
-}
 
-impl CpuNetwork {
     pub(crate) fn memory_bytes(&self) -> usize {
         let s = &self.state;
         let scratch = s.scratch.packed.len() + s.scratch.partials.len() + s.scratch.channels.len();

@@ -84,9 +84,7 @@ impl CpuStream {
         self.failed |= !self.loss.is_finite();
         Ok(())
     }
-}
 
-impl CpuStream {
     pub(crate) fn join(&mut self, communicator: &Communicator) -> Result<()> {
         self.communicator = communicator.clone();
         Ok(())

@@ -242,9 +242,7 @@ impl Cuda {
             self.shared.context.new_stream_with_priority(priority).doing("making a stream")?;
         BoundStream::new(self, &stream)
     }
-}
 
-impl Cuda {
     pub(crate) fn describe(&self) -> String {
         self.shared.description.clone()
     }
@@ -328,9 +326,7 @@ impl Cuda {
         let rows = |of: &Buffer| Ok((slice(self, of)?, of.len()));
         similarity::scan(self, rows(queries)?, rows(keys)?, scan, progress)
     }
-}
 
-impl Cuda {
     fn send<T: DeviceRepr>(&self, values: &[T], to: &mut CudaSlice<T>) -> Result<()> {
         if values.is_empty() {
             return Ok(());

@@ -491,9 +491,7 @@ impl GpuStream {
         self.number += 1;
         Stepped::Done
     }
-}
 
-impl GpuStream {
     pub(crate) fn join(&mut self, communicator: &Communicator) -> Result<()> {
         self.together = Some(Together::new(&self.cuda, communicator)?);
         Ok(())

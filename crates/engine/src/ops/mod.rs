@@ -30,13 +30,13 @@ use pulp::Arch;
 
 pub use activation::Activation;
 pub use cases::Case;
-pub use dropout::dropout_mask;
+pub use dropout::{DropoutKey, dropout_mask};
 
 use crate::cpu::CpuState;
 use crate::cuda::{CudaWalk, Kernels, Pointer, kernels};
 use crate::graph::{ConvSpec, Graph, Node, Norm, Shape, Window};
 use crate::naive::window::Sliding;
-use crate::{DropoutKey, Result, walk};
+use crate::{Result, walk};
 
 /// The table of layers: what [`Op`] they are, which type of which module knows them, and which
 /// kernels of `NAME/NAME.cu` they have.

@@ -64,3 +64,32 @@ pub fn scan_on(device: &Device, queries: &[f32], keys: &[f32], scan: &Scan) -> S
     let keys = device.upload(keys).unwrap();
     device.scan(&queries, &keys, scan, &|_| {}).unwrap()
 }
+
+/// What PyTorch makes of some rows (tools/golden/losses.py).
+#[derive(serde::Deserialize)]
+pub struct GoldenSimilarity {
+    pub dim: usize,
+    pub temperature: f64,
+    pub rate: f32,
+    pub k: usize,
+    pub queries: Vec<f32>,
+    pub keys: Vec<f32>,
+    pub positives: Vec<Vec<u32>>,
+    pub losses: Vec<f64>,
+    pub gradient: Vec<f64>,
+    pub indices: Vec<u32>,
+    pub blended: Vec<f64>,
+    pub entropy: Vec<f64>,
+    pub neighbours: Vec<u32>,
+    pub similarities: Vec<f64>,
+}
+
+pub fn golden_similarities() -> Vec<GoldenSimilarity> {
+    #[derive(serde::Deserialize)]
+    struct Golden {
+        cases: Vec<GoldenSimilarity>,
+    }
+    let golden: Golden = serde_json::from_str(include_str!("../golden/similarity.json")).unwrap();
+    assert_eq!(golden.cases.len(), 3);
+    golden.cases
+}

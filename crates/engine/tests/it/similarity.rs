@@ -3,7 +3,7 @@
 use anchorhood_engine::naive::{similarity as naive, widen};
 use anchorhood_engine::{Device, Scan};
 
-use crate::common::similarity::{SIZES, blended_on, scan_on, unit_rows};
+use crate::common::similarity::{SIZES, blended_on, golden_similarities, scan_on, unit_rows};
 use crate::common::{assert_close, every_device, uniform};
 
 every_device!(
@@ -169,30 +169,10 @@ fn scan_counts_its_progress(device: &Device, _: f64) {
 
 /// What PyTorch computes (tools/golden/losses.py).
 fn golden(device: &Device, tolerance: f64) {
-    #[derive(serde::Deserialize)]
-    struct Golden {
-        cases: Vec<Case>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Case {
-        dim: usize,
-        temperature: f32,
-        rate: f32,
-        k: usize,
-        queries: Vec<f32>,
-        keys: Vec<f32>,
-        indices: Vec<u32>,
-        blended: Vec<f64>,
-        entropy: Vec<f64>,
-        neighbours: Vec<u32>,
-        similarities: Vec<f64>,
-    }
-    let golden: Golden = serde_json::from_str(include_str!("../golden/similarity.json")).unwrap();
-    assert_eq!(golden.cases.len(), 3);
-    for c in golden.cases {
+    for c in golden_similarities() {
         let blended = blended_on(device, &c.keys, c.dim, &c.indices, &c.queries, c.rate);
         assert_close("memory", &blended, &c.blended, tolerance);
-        let entropy_temperature = Some(c.temperature);
+        let entropy_temperature = Some(c.temperature as f32);
         let scan = Scan { dim: c.dim, entropy_temperature, k: c.k, same: true };
         let found = scan_on(device, &c.keys, &c.keys, &scan);
         assert_close("entropy", &found.entropy, &c.entropy, tolerance);

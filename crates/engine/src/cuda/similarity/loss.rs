@@ -149,9 +149,7 @@ impl SoftmaxKernels {
         let shape = blocks(cut.batch, MERGE_THREADS)?;
         launch(stream, &self.merge, shape, "the loss of a batch", arguments)
     }
-}
 
-impl SoftmaxKernels {
     /// Asks for the sums of all ranges. Where keys are weighted: the logarithms of their weights,
     /// and where it says how many there are.
     pub(super) fn enqueue_tiles(

@@ -137,9 +137,7 @@ impl GpuStream {
         self.part(Part::Loss, Cost::default(), signature, |s| launch(s, outputs))?;
         self.lose(loss.rows, loss.weight)
     }
-}
 
-impl GpuStream {
     pub(crate) fn softmax(
         &mut self,
         of: &SoftmaxLoss,

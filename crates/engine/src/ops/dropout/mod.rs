@@ -6,7 +6,26 @@ use rayon::prelude::*;
 use super::{Case, CpuAt, CudaAt, NaiveAt, Unary};
 use crate::cpu::elementwise::TASK;
 use crate::cuda::{Pointer, eights};
-use crate::{DropoutKey, Error, Graph, NodeId, Op, Result};
+use crate::{Error, Graph, NodeId, Op, Result};
+
+/// A dropout layer in a pass of a network. A mask's numbers depend on this, the step, and their
+/// place among the values of all processes: other networks of a run are initialised by other seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropoutKey {
+    /// The seed that the network was initialised by.
+    pub seed: u64,
+    /// The pass.
+    pub pass: usize,
+    /// The layer's index.
+    pub layer: usize,
+}
+
+impl DropoutKey {
+    /// Which block of a place's random words the layer draws in the pass.
+    pub fn block(&self) -> u32 {
+        ((self.pass as u32) << 16) + self.layer as u32
+    }
+}
 
 /// Dropout, with this probability.
 pub(crate) struct Dropout(pub(super) f32);
