@@ -42,7 +42,7 @@ use autotune_cache::AutotuneCache;
 pub use autotune_cache::reread as reread_autotune_cache;
 pub(crate) use batches::CudaBatches;
 use bound_stream::BoundStream;
-pub(crate) use launch::{Kernels, Pointer, Sliding, blocks, eights, kernels, ones};
+pub(crate) use launch::{Arguments, Kernels, Pointer, Sliding, blocks, eights, kernels, ones};
 pub use libraries::{Found, Library};
 use nccl::Nccl;
 pub use nccl::find_nccl;

@@ -26,6 +26,7 @@ mod max_pool;
 mod relu;
 mod upsample;
 
+use cudarc::driver::{CudaFunction, LaunchConfig};
 use pulp::Arch;
 
 pub use activation::Activation;
@@ -33,7 +34,7 @@ pub use cases::Case;
 pub use dropout::{DropoutKey, dropout_mask};
 
 use crate::cpu::CpuState;
-use crate::cuda::{CudaWalk, Kernels, Pointer, kernels};
+use crate::cuda::{Arguments, CudaWalk, Kernels, Pointer, kernels};
 use crate::graph::{ConvSpec, Graph, Node, Norm, Shape, Window};
 use crate::naive::window::Sliding;
 use crate::{Result, walk};
@@ -299,6 +300,18 @@ pub(crate) struct CudaAt<'a> {
     pub(crate) wide: Pointer,
     /// Statistics that it has as parameters.
     pub(crate) statistics: [Pointer; 2],
+}
+
+impl CudaAt<'_> {
+    /// Starts a kernel of a layer's own.
+    fn launch(
+        &self,
+        kernel: impl FnOnce(&LayerKernels) -> &CudaFunction,
+        shape: LaunchConfig,
+        arguments: impl Arguments,
+    ) -> Result<()> {
+        self.kernels.launch(kernel(&self.kernels.layers), shape, arguments)
+    }
 }
 
 impl Op {

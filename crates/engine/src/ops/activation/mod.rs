@@ -69,14 +69,13 @@ impl Unary for ActivationLayer {
     }
 
     fn cuda(&self, at: &CudaAt, x: Pointer, y: Pointer) -> Result<()> {
-        let (kernel, len) = (&at.kernels.layers.activation, at.len);
-        at.kernels.launch(kernel, eights(len)?, (x, self.words(), len as u64, y))
+        at.launch(|k| &k.activation, eights(at.len)?, (x, self.words(), at.len as u64, y))
     }
 
     fn cuda_backward(&self, at: &CudaAt, of: [Pointer; 3], add: bool, dx: Pointer) -> Result<()> {
         let ([_, y, dy], len) = (of, at.len);
         let arguments = (y, dy, self.words(), i32::from(add), len as u64, dx);
-        at.kernels.launch(&at.kernels.layers.activation_backward, eights(len)?, arguments)
+        at.launch(|k| &k.activation_backward, eights(len)?, arguments)
     }
 }
 

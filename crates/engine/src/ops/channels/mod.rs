@@ -89,7 +89,7 @@ fn on_gpu(
 ) -> Result<()> {
     let (add, n) = (i32::from(accumulate), len as u64);
     let arguments = (x, from as u32, first as i32, to as u32, add, n, y);
-    at.kernels.launch(&at.kernels.layers.channels, ones(len)?, arguments)
+    at.launch(|k| &k.channels, ones(len)?, arguments)
 }
 
 /// Slices, pads, both at once, and nothing at all; with a gradient that is added to another's; and

@@ -115,7 +115,7 @@ impl Dropout {
         let (add, n) = (i32::from(accumulate), at.len as u64);
         let before = (rank * at.len.div_ceil(4)) as u64;
         let arguments = (x, key.seed, key.block(), step, before, self.0, add, n, y);
-        at.kernels.launch(&at.kernels.layers.dropout, eights(at.len)?, arguments)
+        at.launch(|k| &k.dropout, eights(at.len)?, arguments)
     }
 }
 

@@ -66,15 +66,14 @@ impl Unary for GlobalAvgPool {
     fn cuda(&self, at: &CudaAt, x: Pointer, y: Pointer) -> Result<()> {
         let (pixels, c) = (at.input.pixels() as u32, at.input.channels as u32);
         let len = at.batch * at.input.channels;
-        let kernel = &at.kernels.layers.global_average;
-        at.kernels.launch(kernel, ones(len)?, (x, pixels, c, len as u64, y))
+        at.launch(|k| &k.global_average, ones(len)?, (x, pixels, c, len as u64, y))
     }
 
     fn cuda_backward(&self, at: &CudaAt, of: [Pointer; 3], add: bool, dx: Pointer) -> Result<()> {
         let (pixels, c) = (at.input.pixels() as u32, at.input.channels as u32);
         let len = at.batch * at.input.len();
         let arguments = (of[2], pixels, c, len as u64, i32::from(add), dx);
-        at.kernels.launch(&at.kernels.layers.global_average_backward, eights(len)?, arguments)
+        at.launch(|k| &k.global_average_backward, eights(len)?, arguments)
     }
 }
 

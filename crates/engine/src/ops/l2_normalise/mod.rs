@@ -75,15 +75,14 @@ impl Unary for L2Normalise {
     }
 
     fn cuda(&self, at: &CudaAt, x: Pointer, y: Pointer) -> Result<()> {
-        let (kernel, dim) = (&at.kernels.layers.l2_normalise, at.input.len() as u32);
-        at.kernels.launch(kernel, blocks(at.batch, 128)?, (x, dim, y, at.wide))
+        let dim = at.input.len() as u32;
+        at.launch(|k| &k.l2_normalise, blocks(at.batch, 128)?, (x, dim, y, at.wide))
     }
 
     fn cuda_backward(&self, at: &CudaAt, of: [Pointer; 3], add: bool, dx: Pointer) -> Result<()> {
         let [x, _, dy] = of;
         let arguments = (x, dy, at.wide, at.input.len() as u32, i32::from(add), dx);
-        let kernel = &at.kernels.layers.l2_normalise_backward;
-        at.kernels.launch(kernel, blocks(at.batch, 128)?, arguments)
+        at.launch(|k| &k.l2_normalise_backward, blocks(at.batch, 128)?, arguments)
     }
 }
 

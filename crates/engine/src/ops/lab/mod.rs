@@ -46,14 +46,14 @@ impl Unary for Lab {
     }
 
     fn cuda(&self, at: &CudaAt, x: Pointer, y: Pointer) -> Result<()> {
-        let (kernel, places) = (&at.kernels.layers.lab, at.len / 3);
-        at.kernels.launch(kernel, ones(places)?, (x, at.statistics, places as u64, y))
+        let places = at.len / 3;
+        at.launch(|k| &k.lab, ones(places)?, (x, at.statistics, places as u64, y))
     }
 
     fn cuda_backward(&self, at: &CudaAt, of: [Pointer; 3], add: bool, dx: Pointer) -> Result<()> {
         let ([x, _, dy], places) = (of, at.len / 3);
         let arguments = (x, dy, at.statistics, i32::from(add), places as u64, dx);
-        at.kernels.launch(&at.kernels.layers.lab_backward, ones(places)?, arguments)
+        at.launch(|k| &k.lab_backward, ones(places)?, arguments)
     }
 }
 

@@ -55,15 +55,14 @@ impl Unary for Upsample {
     fn cuda(&self, at: &CudaAt, x: Pointer, y: Pointer) -> Result<()> {
         let [width, channels] = [at.input.width, at.input.channels].map(|n| n as u32);
         let len = 4 * at.batch * at.input.len();
-        let kernel = &at.kernels.layers.upsample;
-        at.kernels.launch(kernel, ones(len)?, (x, width, channels, len as u64, y))
+        at.launch(|k| &k.upsample, ones(len)?, (x, width, channels, len as u64, y))
     }
 
     fn cuda_backward(&self, at: &CudaAt, of: [Pointer; 3], add: bool, dx: Pointer) -> Result<()> {
         let [width, channels] = [at.input.width, at.input.channels].map(|n| n as u32);
         let len = at.batch * at.input.len();
         let arguments = (of[2], width, channels, len as u64, i32::from(add), dx);
-        at.kernels.launch(&at.kernels.layers.upsample_backward, ones(len)?, arguments)
+        at.launch(|k| &k.upsample_backward, ones(len)?, arguments)
     }
 }
 
