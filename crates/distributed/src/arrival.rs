@@ -9,6 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use crate::join::VARIABLE;
 use crate::{Launch, RanksError};
 
 /// How much longer a rank waits that is not the lowest of those who have come: the lowest has
@@ -38,12 +39,14 @@ impl Clock {
             if came.iter().any(|rank| *rank < launch.rank) && !is_late(AFTER_THE_LOWEST) {
                 return;
             }
-            late(RanksError::NeverCame {
-                who: who(&launch, &came),
-                rank: launch.rank,
-                ranks: launch.ranks,
-                seconds: patience.as_secs(),
-            });
+            late(RanksError(format!(
+                "{}: rank {} has waited {} s for all {} to begin; see what the missing ones say, \
+                 or wait longer by {VARIABLE} (in seconds)",
+                who(&launch, &came),
+                launch.rank,
+                patience.as_secs(),
+                launch.ranks
+            )));
         });
         Clock { _all_here: all_here }
     }

@@ -35,8 +35,6 @@ fn patience() -> Result<Duration, RanksError> {
     };
     match value.trim().parse() {
         Ok(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
-        Ok(0) | Err(_) => Err(RanksError::Meeting {
-            why: LaunchError::Number { name: VARIABLE.into(), value, most: None }.to_string(),
-        }),
+        Ok(0) | Err(_) => Err(RanksError(LaunchError::number(VARIABLE, &value).to_string())),
     }
 }

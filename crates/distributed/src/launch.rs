@@ -133,61 +133,24 @@ pub struct Launch {
     pub listener: Option<i32>,
 }
 
-/// Variables that cannot be what a launcher meant.
+/// Variables that cannot be what a launcher meant: a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LaunchError {
+#[error("{0}")]
+pub struct LaunchError(String);
+
+impl LaunchError {
     /// One without the other.
-    #[error(
-        "{set} is set and {unset} is not: of processes that work together, each has both; \
-         set {unset}, or neither"
-    )]
-    Half {
-        /// The one that is set.
-        set: String,
-        /// The one that is not.
-        unset: String,
-    },
+    fn half(set: &str, unset: &str) -> Self {
+        LaunchError(format!(
+            "{set} is set and {unset} is not: of processes that work together, each has both; \
+             set {unset}, or neither"
+        ))
+    }
+
     /// No number.
-    #[error(
-        "{name}={value}: not a whole number{}",
-        .most.map_or(String::new(), |most| format!(" from 0 to {most}"))
-    )]
-    Number {
-        /// The variable.
-        name: String,
-        /// Its value.
-        value: String,
-        /// The greatest it can be.
-        most: Option<usize>,
-    },
-    /// A rank that there is not.
-    #[error(
-        "{rank_name}={rank} and {ranks_name}={ranks}: ranks are counted from 0, so the last is {}",
-        .ranks.saturating_sub(1)
-    )]
-    Beyond {
-        /// The rank's variable.
-        rank_name: String,
-        /// The rank.
-        rank: usize,
-        /// The variable of how many there are.
-        ranks_name: String,
-        /// How many there are.
-        ranks: usize,
-    },
-    /// Two launchers that say different things.
-    #[error(
-        "{first} says that this is rank {} of {}, and {second} that it is rank {} of {}; unset the \
-         variables of one of them", .says[0], .says[1], .says[2], .says[3]
-    )]
-    Contradiction {
-        /// The one that is asked first.
-        first: Launcher,
-        /// The other.
-        second: Launcher,
-        /// Rank and number of processes of both.
-        says: [usize; 4],
-    },
+    pub(crate) fn number(name: &str, value: &str) -> Self {
+        LaunchError(format!("{name}={value}: not a whole number"))
+    }
 }
 
 /// Looks a variable up.
@@ -214,11 +177,11 @@ impl Launch {
         let says = |l: &Launch| [l.rank, l.ranks];
         if let Some(other) = others.find(|other| says(other) != says(&launch)) {
             let ([a, b], [c, d]) = (says(&launch), says(&other));
-            return Err(LaunchError::Contradiction {
-                first: launch.launcher,
-                second: other.launcher,
-                says: [a, b, c, d],
-            });
+            let (first, second) = (launch.launcher, other.launcher);
+            return Err(LaunchError(format!(
+                "{first} says that this is rank {a} of {b}, and {second} that it is rank {c} of \
+                 {d}; unset the variables of one of them"
+            )));
         }
         launch.master = master(get)?;
         launch.secret = Secret::new(get(SECRET).unwrap_or_default());
@@ -249,12 +212,11 @@ fn told_by(launcher: Launcher, get: Variables) -> Result<Option<Launch>, LaunchE
         return if launcher.may_be_half() { Ok(None) } else { half(rank, ranks, get) };
     };
     if rank.1 >= ranks.1 {
-        return Err(LaunchError::Beyond {
-            rank_name: rank.0.into(),
-            rank: rank.1,
-            ranks_name: ranks.0.into(),
-            ranks: ranks.1,
-        });
+        let last = ranks.1.saturating_sub(1);
+        return Err(LaunchError(format!(
+            "{}={} and {}={}: ranks are counted from 0, so the last is {last}",
+            rank.0, rank.1, ranks.0, ranks.1
+        )));
     }
     Ok(Some(Launch {
         launcher,
@@ -273,10 +235,8 @@ fn half(rank: &[&str], ranks: &[&str], get: Variables) -> Result<Option<Launch>,
     let is_set = |name: &&&str| get(name).is_some();
     let (a, b) = (rank.iter().find(is_set), ranks.iter().find(is_set));
     match (a, b) {
-        (Some(set), None) => {
-            Err(LaunchError::Half { set: set.to_string(), unset: ranks[0].into() })
-        }
-        (None, Some(set)) => Err(LaunchError::Half { set: set.to_string(), unset: rank[0].into() }),
+        (Some(set), None) => Err(LaunchError::half(set, ranks[0])),
+        (None, Some(set)) => Err(LaunchError::half(set, rank[0])),
         (Some(_), Some(_)) | (None, None) => Ok(None),
     }
 }
@@ -289,7 +249,7 @@ fn number<'a>(names: &[&'a str], get: Variables) -> Result<Option<(&'a str, usiz
     };
     match value.trim().parse() {
         Ok(number) => Ok(Some((name, number))),
-        Err(_) => Err(LaunchError::Number { name: name.into(), value, most: None }),
+        Err(_) => Err(LaunchError::number(name, &value)),
     }
 }
 
@@ -302,22 +262,16 @@ fn master(get: Variables) -> Result<Option<(String, u16)>, LaunchError> {
     let taken = get("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|v| v == "True");
     match port.trim().parse::<u16>() {
         Ok(port) => Ok(Some((host, port.saturating_add(u16::from(taken))))),
-        Err(_) => Err(LaunchError::Number {
-            name: "MASTER_PORT".into(),
-            value: port,
-            most: Some(u16::MAX.into()),
-        }),
+        Err(_) => {
+            let most = u16::MAX;
+            Err(LaunchError(format!("MASTER_PORT={port}: not a whole number from 0 to {most}")))
+        }
     }
 }
 
 fn listener(get: Variables) -> Result<Option<i32>, LaunchError> {
-    let Some(value) = get(LISTENER) else {
-        return Ok(None);
-    };
-    match value.parse() {
-        Ok(number) => Ok(Some(number)),
-        Err(_) => Err(LaunchError::Number { name: LISTENER.into(), value, most: None }),
-    }
+    let number = |value: String| value.parse().map_err(|_| LaunchError::number(LISTENER, &value));
+    get(LISTENER).map(number).transpose()
 }
 
 #[cfg(test)]

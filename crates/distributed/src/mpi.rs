@@ -123,14 +123,14 @@ pub fn open_mpi(
     if (mpi.rank(), mpi.ranks()) == (launch.rank, launch.ranks) {
         return Ok(mpi);
     }
-    Err(RanksError::OtherRanks {
-        launcher: launch.launcher.to_string(),
-        rank: launch.rank,
-        ranks: launch.ranks,
-        library: name,
-        found: mpi.rank(),
-        of: mpi.ranks(),
-    })
+    let Launch { launcher, rank, ranks, .. } = launch;
+    Err(RanksError(format!(
+        "{launcher} says that this is rank {rank} of {ranks}, and MPI ({name}) that it is rank {} \
+         of {}: library and launcher belong to different MPIs, or the processes were not started \
+         by an MPI launcher (mpirun, srun --mpi=pmix); {VARIABLE} names the library to use",
+        mpi.rank(),
+        mpi.ranks()
+    )))
 }
 
 fn search(launch: Option<&Launch>) -> Result<FoundMpi, RanksError> {
@@ -139,16 +139,22 @@ fn search(launch: Option<&Launch>) -> Result<FoundMpi, RanksError> {
     }
     let kinds = MpiKind::order(launch.map(|l| l.launcher));
     let names = kinds.iter().flat_map(|kind| kind.names());
-    let named = names.clone().map(Path::new);
-    named
-        .filter_map(|name| open(name).ok())
-        .next()
-        .ok_or_else(|| RanksError::NoMpi { looked: names.copied().collect::<Vec<_>>().join(", ") })
+    let mut named = names.clone().map(Path::new);
+    let found = named.find_map(|name| open(name).ok());
+    found.ok_or_else(|| no_mpi(&names.copied().collect::<Vec<_>>().join(", ")))
+}
+
+fn no_mpi(looked: &str) -> RanksError {
+    RanksError(format!(
+        "processes work together by MPI, and none was found ({looked}); install it (Debian: \
+         openmpi-bin or mpich; Fedora: openmpi; macOS: brew install open-mpi), or name its \
+         library by {VARIABLE}"
+    ))
 }
 
 /// What the user named is used, or nothing is.
 fn open_named(file: &Path) -> Result<FoundMpi, RanksError> {
-    open(file).map_err(|why| RanksError::BadMpi { place: file.display().to_string(), why })
+    open(file).map_err(|why| RanksError(format!("{VARIABLE}={}: {why}", file.display())))
 }
 
 fn open(file: &Path) -> Result<FoundMpi, String> {
@@ -176,7 +182,6 @@ mod tests {
         let said = open_named(Path::new("libno-such-mpi.so")).err().unwrap();
         let said = said.to_string();
         assert!(said.contains("ANCHORHOOD_MPI=libno-such-mpi.so: it cannot be opened"), "{said}");
-        let missing = RanksError::NoMpi { looked: "libmpi.so.40".into() };
-        assert!(missing.to_string().contains("openmpi-bin"));
+        assert!(no_mpi("libmpi.so.40").to_string().contains("openmpi-bin"));
     }
 }

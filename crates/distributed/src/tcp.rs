@@ -17,7 +17,7 @@ use std::time::Duration;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use crate::{Collectives, Launch, RanksError, Reduce};
-use frame::{Call, receive, send};
+use frame::{CALL, Call, receive, send};
 use lifeline::Lifelines;
 
 /// Several processes, each connected with the first one.
@@ -177,9 +177,6 @@ impl Collectives for TcpRanks {
 fn check_lengths(own: usize, all: usize, ranks: usize) -> Result<(), RanksError> {
     match all == own * ranks {
         true => Ok(()),
-        false => Err(RanksError::Call {
-            call: "a collective by TCP",
-            why: format!("{all} values for {ranks} ranks of {own}"),
-        }),
+        false => Err(RanksError::of(CALL, format!("{all} values for {ranks} ranks of {own}"))),
     }
 }

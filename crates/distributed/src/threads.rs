@@ -71,10 +71,10 @@ impl ThreadRank {
         let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         match timeout.timed_out() {
             false => Ok(state.last.clone()),
-            true => Err(RanksError::Call {
-                call: "a collective",
-                why: format!("not all ranks came within {PATIENCE:?}"),
-            }),
+            true => Err(RanksError::of(
+                "a collective",
+                format!("not all ranks came within {PATIENCE:?}"),
+            )),
         }
     }
 

@@ -49,10 +49,8 @@ fn symbol<T: Copy>(library: &Library, name: &'static str) -> Result<T, RanksErro
     // SAFETY: the callers below ask for functions by the names and types of `mpi.h`, and for
     // addresses.
     let found = unsafe { library.get::<T>(name.as_bytes()) };
-    found.map(|f| *f).map_err(|e| RanksError::Call {
-        call: name,
-        why: format!("MPI's library does not have it: {e}"),
-    })
+    let missing = |e| RanksError::of(name, format!("MPI's library does not have it: {e}"));
+    found.map(|f| *f).map_err(missing)
 }
 
 impl<H> Calls<H> {

@@ -43,10 +43,8 @@ impl<H: Copy> Mpi<H> {
         let call = "MPI_Init_thread";
         check(&abi, call, status)?;
         if provided < abi.serialized {
-            return Err(RanksError::Call {
-                call,
-                why: format!("{name} was built for programs of one thread"),
-            });
+            let why = format!("{name} was built for programs of one thread");
+            return Err(RanksError::of(call, why));
         }
         // SAFETY: MPI has begun; the handles are its own, the numbers have room for what is
         // written.
@@ -211,7 +209,7 @@ fn check_lengths(
         MOST.. => format!("{own} values are too many for one message"),
         _ => return Ok(()),
     };
-    Err(RanksError::Call { call, why })
+    Err(RanksError::of(call, why))
 }
 
 fn check<H>(abi: &Abi<H>, call: &'static str, status: c_int) -> Result<(), RanksError> {
@@ -226,5 +224,5 @@ fn check<H>(abi: &Abi<H>, call: &'static str, status: c_int) -> Result<(), Ranks
         (abi.calls.error_string)(status, text.as_mut_ptr(), &mut len);
         CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()
     };
-    Err(RanksError::Call { call, why })
+    Err(RanksError::of(call, why))
 }

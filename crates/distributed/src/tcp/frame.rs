@@ -16,6 +16,9 @@ pub(super) struct Call {
     pub(super) number: u64,
 }
 
+/// What errors are of.
+pub(super) const CALL: &str = "a collective by TCP";
+
 const HEAD: usize = 17;
 
 fn head(call: Call, len: usize) -> [u8; HEAD] {
@@ -41,10 +44,7 @@ pub(super) fn receive(
     let mut found = [0; HEAD];
     from.read_exact(&mut found).map_err(lost)?;
     if found != head(call, bytes.len()) {
-        return Err(RanksError::Call {
-            call: "a collective by TCP",
-            why: "the processes do not make the same calls".into(),
-        });
+        return Err(RanksError::of(CALL, "the processes do not make the same calls"));
     }
     from.read_exact(bytes).map_err(lost)
 }
@@ -53,8 +53,5 @@ pub(super) fn receive(
 /// ends this one as well: a sentence of this is for connections that break by themselves.
 fn lost(error: io::Error) -> RanksError {
     thread::sleep(lifeline::BEAT);
-    RanksError::Call {
-        call: "a collective by TCP",
-        why: format!("the connection to another process is lost: {error}"),
-    }
+    RanksError::of(CALL, format!("the connection to another process is lost: {error}"))
 }

@@ -35,9 +35,8 @@ struct Shared {
 impl Lifelines {
     /// Watches over connections from now on.
     pub(super) fn watch(rank: usize, lines: Vec<TcpStream>) -> Result<Lifelines, RanksError> {
-        let failed = |e: io::Error| RanksError::Meeting {
-            why: format!("a lifeline between processes cannot be kept: {e}"),
-        };
+        let failed =
+            |e: io::Error| RanksError(format!("a lifeline between processes cannot be kept: {e}"));
         let mut watched = vec![];
         for line in &lines {
             line.set_read_timeout(Some(SILENCE)).map_err(failed)?;

@@ -72,145 +72,198 @@ impl Hello {
 
 /// Meets all other processes of a launch.
 pub(super) fn meet(launch: &Launch, patience: Duration) -> Result<Met, RanksError> {
-    let (host, port) =
-        launch.master.as_ref().ok_or(RanksError::NoMaster { ranks: launch.ranks })?;
-    let place = format!("{host}:{port}");
-    let until = Instant::now() + patience;
-    match launch.is_first() {
-        true => receive_all(launch, &place, until, patience),
-        false => come(launch, &place, until, patience),
-    }
-}
-
-/// The addresses of a place, should its name be known by now.
-fn addresses(place: &str) -> Vec<SocketAddr> {
-    place.to_socket_addrs().map_or(vec![], Iterator::collect)
-}
-
-/// This machine's loopback address, where all processes are said to be of one machine.
-fn loopback(launch: &Launch) -> Option<SocketAddr> {
-    let (_, port) = launch.master.as_ref()?;
-    let one_machine = launch.local_ranks == Some(launch.ranks);
-    one_machine.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
-}
-
-/// The first process: listens until all have come.
-fn receive_all(
-    launch: &Launch,
-    place: &str,
-    until: Instant,
-    patience: Duration,
-) -> Result<Met, RanksError> {
-    let listener = listen(launch, place)?;
-    let mut come: [Vec<Option<TcpStream>>; 2] = [(); 2].map(|()| {
-        let nobody = || None;
-        std::iter::repeat_with(nobody).take(launch.ranks - 1).collect()
-    });
-    let outcome = gather(&listener, launch, until, patience, &mut come);
-    let all = come.iter_mut().flatten().flatten();
-    let said = outcome.as_ref().map_or_else(|e| e.to_string(), |()| String::new());
-    for stream in all {
-        answer(stream, &said);
-    }
-    outcome?;
-    let [connections, lifelines] = come.map(|of| of.into_iter().flatten().collect());
-    Ok(Met { connections, lifelines, place: place.into() })
-}
-
-/// Listens where the others look for the first process: on the socket that its starter handed over,
-/// else at the loopback address or at the one that MASTER_ADDR names. Where that is not this
-/// machine's to give (a name that is translated on the way), at all addresses, with a secret.
-fn listen(launch: &Launch, place: &str) -> Result<TcpListener, RanksError> {
-    let port = launch.master.as_ref().map_or(0, |(_, port)| *port);
-    let failed = |why: String| RanksError::Meeting {
-        why: format!(
-            "the first process cannot listen at {place} (MASTER_ADDR, MASTER_PORT): {why}"
-        ),
-    };
-    let bound = match launch.listener.and_then(|n| handed_over::take(n, port)) {
-        Some(listener) => Ok(listener),
-        None => {
-            let own = loopback(launch).map_or_else(|| addresses(place), |own| vec![own]);
-            TcpListener::bind(&own[..]).or_else(|e| match e.kind() {
-                ErrorKind::AddrInUse => Err(failed(e.to_string())),
-                _ if launch.secret.is_empty() => Err(failed(format!(
-                    "{e}; if this machine has that address under another name, set {SECRET} \
-                     to the same word for all processes, and it listens at all of its addresses"
-                ))),
-                _ => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
-                    .map_err(|e| failed(e.to_string())),
-            })
-        }
-    }?;
-    let ready = bound.set_nonblocking(true).map(|()| bound);
-    ready.map_err(|e| failed(e.to_string()))
-}
-
-/// Takes in whoever comes until all are here.
-fn gather(
-    listener: &TcpListener,
-    launch: &Launch,
-    until: Instant,
-    patience: Duration,
-    come: &mut [Vec<Option<TcpStream>>; 2],
-) -> Result<(), RanksError> {
-    while come.iter().flatten().any(Option::is_none) {
-        if let Ok((mut stream, _)) = listener.accept() {
-            let ready = stream.set_nonblocking(false).is_ok()
-                && stream.set_read_timeout(Some(SILENCE)).is_ok()
-                && stream.set_nodelay(true).is_ok();
-            let hello = Hello::read(&mut stream).filter(|_| ready);
-            match hello {
-                // It cannot end the launch of those who know it.
-                Some(hello) if hello.secret != launch.secret => answer(
-                    &mut stream,
-                    &format!(
-                        "rank 0 was told another {SECRET}, or none; set it to the same word for all"
-                    ),
-                ),
-                Some(hello) => take_in(&hello, stream, launch, come)?,
-                None => {}
-            }
-            continue;
-        }
-        if Instant::now() >= until {
-            let missing = (1..launch.ranks).filter(|r| come[0][r - 1].is_none());
-            return Err(RanksError::Missing {
-                missing: missing.collect(),
-                ranks: launch.ranks,
-                seconds: patience.as_secs(),
-            });
-        }
-        thread::sleep(PAUSE);
-    }
-    Ok(())
-}
-
-fn take_in(
-    hello: &Hello,
-    mut stream: TcpStream,
-    launch: &Launch,
-    come: &mut [Vec<Option<TcpStream>>; 2],
-) -> Result<(), RanksError> {
-    let (rank, ranks) = (hello.rank as usize, hello.ranks as usize);
-    let why = if ranks != launch.ranks {
-        format!(
-            "rank {rank} was told of {ranks} processes, and rank 0 of {} (WORLD_SIZE)",
+    let Some((host, port)) = &launch.master else {
+        return Err(RanksError(format!(
+            "{} processes are to work together, and no MPI launcher started them; set MASTER_ADDR \
+             and MASTER_PORT to where rank 0 can be reached",
             launch.ranks
-        )
-    } else if rank == 0 || rank >= ranks || hello.purpose > 1 {
-        format!(
-            "a process came as rank {rank} of {ranks}, where ranks 1 to {} were expected",
-            ranks - 1
-        )
-    } else if come[hello.purpose as usize][rank - 1].is_some() {
-        format!("two processes say that they are rank {rank}")
-    } else {
-        come[hello.purpose as usize][rank - 1] = Some(stream);
-        return Ok(());
+        )));
     };
-    answer(&mut stream, &why);
-    Err(RanksError::Meeting { why })
+    let place = format!("{host}:{port}");
+    let meeting =
+        Meeting { launch, place, port: *port, until: Instant::now() + patience, patience };
+    if launch.is_first() { meeting.receive_all() } else { meeting.come() }
+}
+
+/// Where, and until when, the processes of a launch meet.
+struct Meeting<'a> {
+    launch: &'a Launch,
+    place: String,
+    port: u16,
+    until: Instant,
+    patience: Duration,
+}
+
+/// Those who have come by their rank, from 1: for work, and with a lifeline.
+type Come = [Vec<Option<TcpStream>>; 2];
+
+impl Meeting<'_> {
+    /// The addresses of the place, should its name be known by now.
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.place.to_socket_addrs().map_or(vec![], Iterator::collect)
+    }
+
+    /// This machine's loopback address, where all processes are said to be of one machine.
+    fn loopback(&self) -> Option<SocketAddr> {
+        let one_machine = self.launch.local_ranks == Some(self.launch.ranks);
+        one_machine.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))
+    }
+
+    /// The first process: listens until all have come.
+    fn receive_all(self) -> Result<Met, RanksError> {
+        let listener = self.listen()?;
+        let nobody = || std::iter::repeat_with(|| None).take(self.launch.ranks - 1).collect();
+        let mut come: Come = [nobody(), nobody()];
+        let outcome = self.gather(&listener, &mut come);
+        let said = outcome.as_ref().map_or_else(|e| e.to_string(), |()| String::new());
+        for stream in come.iter_mut().flatten().flatten() {
+            answer(stream, &said);
+        }
+        outcome?;
+        let [connections, lifelines] = come.map(|of| of.into_iter().flatten().collect());
+        Ok(Met { connections, lifelines, place: self.place })
+    }
+
+    /// Listens where the others look for the first process: on the socket that its starter handed
+    /// over, else at the loopback address or at the one that MASTER_ADDR names. Where that is not
+    /// this machine's to give (a name that is translated on the way), at all addresses, with a
+    /// secret.
+    fn listen(&self) -> Result<TcpListener, RanksError> {
+        let failed = |why: String| {
+            let at = format!("{} (MASTER_ADDR, MASTER_PORT)", self.place);
+            RanksError(format!("the first process cannot listen at {at}: {why}"))
+        };
+        let bound = match self.launch.listener.and_then(|n| handed_over::take(n, self.port)) {
+            Some(listener) => Ok(listener),
+            None => {
+                let own = self.loopback().map_or_else(|| self.addresses(), |own| vec![own]);
+                TcpListener::bind(&own[..]).or_else(|e| match e.kind() {
+                    ErrorKind::AddrInUse => Err(failed(e.to_string())),
+                    _ if self.launch.secret.is_empty() => Err(failed(format!(
+                        "{e}; if this machine has that address under another name, set {SECRET} \
+                         to the same word for all processes, and it listens at all of its addresses"
+                    ))),
+                    _ => TcpListener::bind((Ipv4Addr::UNSPECIFIED, self.port))
+                        .map_err(|e| failed(e.to_string())),
+                })
+            }
+        }?;
+        let ready = bound.set_nonblocking(true).map(|()| bound);
+        ready.map_err(|e| failed(e.to_string()))
+    }
+
+    /// Takes in whoever comes until all are here.
+    fn gather(&self, listener: &TcpListener, come: &mut Come) -> Result<(), RanksError> {
+        while come.iter().flatten().any(Option::is_none) {
+            if let Ok((mut stream, _)) = listener.accept() {
+                let ready = stream.set_nonblocking(false).is_ok()
+                    && stream.set_read_timeout(Some(SILENCE)).is_ok()
+                    && stream.set_nodelay(true).is_ok();
+                let hello = Hello::read(&mut stream).filter(|_| ready);
+                match hello {
+                    // It cannot end the launch of those who know it.
+                    Some(hello) if hello.secret != self.launch.secret => answer(
+                        &mut stream,
+                        &format!(
+                            "rank 0 was told another {SECRET}, or none; set it to the same word \
+                             for all"
+                        ),
+                    ),
+                    Some(hello) => self.take_in(&hello, stream, come)?,
+                    None => {}
+                }
+                continue;
+            }
+            if Instant::now() >= self.until {
+                let missing = (1..self.launch.ranks).filter(|r| come[0][r - 1].is_none());
+                let missing: Vec<usize> = missing.collect();
+                return Err(RanksError(format!(
+                    "{} of {} did not come within {} seconds; all processes are started with the \
+                     same MASTER_ADDR, MASTER_PORT and WORLD_SIZE",
+                    named(&missing),
+                    self.launch.ranks,
+                    self.patience.as_secs()
+                )));
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    fn take_in(
+        &self,
+        hello: &Hello,
+        mut stream: TcpStream,
+        come: &mut Come,
+    ) -> Result<(), RanksError> {
+        let (rank, ranks) = (hello.rank as usize, hello.ranks as usize);
+        let expected = self.launch.ranks;
+        let why = if ranks != expected {
+            format!(
+                "rank {rank} was told of {ranks} processes, and rank 0 of {expected} (WORLD_SIZE)"
+            )
+        } else if rank == 0 || rank >= ranks || hello.purpose > 1 {
+            format!(
+                "a process came as rank {rank} of {ranks}, where ranks 1 to {} were expected",
+                ranks - 1
+            )
+        } else if come[hello.purpose as usize][rank - 1].is_some() {
+            format!("two processes say that they are rank {rank}")
+        } else {
+            come[hello.purpose as usize][rank - 1] = Some(stream);
+            return Ok(());
+        };
+        answer(&mut stream, &why);
+        Err(RanksError(why))
+    }
+
+    /// Another process: comes twice, for work and with a lifeline.
+    fn come(self) -> Result<Met, RanksError> {
+        let mut both = vec![self.reach(0)?, self.reach(1)?];
+        for stream in &mut both {
+            welcomed(stream, self.until)?;
+        }
+        let lifelines = both.split_off(1);
+        Ok(Met { connections: both, lifelines, place: self.place })
+    }
+
+    /// Tries until the first process listens.
+    fn reach(&self, purpose: u32) -> Result<TcpStream, RanksError> {
+        let Launch { rank, ranks, secret, .. } = self.launch;
+        let (rank, ranks, secret) = (*rank as u32, *ranks as u32, secret.clone());
+        let hello = Hello { rank, ranks, purpose, secret }.bytes();
+        loop {
+            let mut places = self.loopback().into_iter().chain(self.addresses());
+            let tried = places.find_map(|address| {
+                let mut stream = TcpStream::connect_timeout(&address, SILENCE).ok()?;
+                stream.set_nodelay(true).ok()?;
+                stream.write_all(&hello).ok()?;
+                Some(stream)
+            });
+            match tried {
+                Some(stream) => return Ok(stream),
+                None if Instant::now() >= self.until => {
+                    return Err(RanksError(format!(
+                        "rank 0 did not answer at {} (MASTER_ADDR, MASTER_PORT) within {} seconds",
+                        self.place,
+                        self.patience.as_secs()
+                    )));
+                }
+                None => thread::sleep(PAUSE),
+            }
+        }
+    }
+}
+
+/// Ranks in words, the first few of many.
+fn named(ranks: &[usize]) -> String {
+    let some: Vec<String> = ranks.iter().take(8).map(usize::to_string).collect();
+    let more = match ranks.len() > some.len() {
+        true => format!(" and {} more", ranks.len() - some.len()),
+        false => String::new(),
+    };
+    let rank = if ranks.len() == 1 { "rank" } else { "ranks" };
+    format!("{rank} {}{more}", some.join(", "))
 }
 
 /// Says that all is well, by nothing, or what is not.
@@ -221,66 +274,10 @@ fn answer(stream: &mut TcpStream, said: &str) {
     let _ = stream.set_read_timeout(None);
 }
 
-/// Another process: comes twice, for work and with a lifeline.
-fn come(
-    launch: &Launch,
-    place: &str,
-    until: Instant,
-    patience: Duration,
-) -> Result<Met, RanksError> {
-    let mut both = vec![];
-    for purpose in 0..2 {
-        let hello = Hello {
-            rank: launch.rank as u32,
-            ranks: launch.ranks as u32,
-            purpose,
-            secret: launch.secret.clone(),
-        };
-        both.push(reach(launch, place, &hello, until, patience)?);
-    }
-    for stream in &mut both {
-        welcomed(stream, until)?;
-    }
-    let lifelines = both.split_off(1);
-    Ok(Met { connections: both, lifelines, place: place.into() })
-}
-
-/// Tries until the first process listens.
-fn reach(
-    launch: &Launch,
-    place: &str,
-    hello: &Hello,
-    until: Instant,
-    patience: Duration,
-) -> Result<TcpStream, RanksError> {
-    loop {
-        let mut places = loopback(launch).into_iter().chain(addresses(place));
-        let tried = places.find_map(|address| {
-            let mut stream = TcpStream::connect_timeout(&address, SILENCE).ok()?;
-            stream.set_nodelay(true).ok()?;
-            stream.write_all(&hello.bytes()).ok()?;
-            Some(stream)
-        });
-        match tried {
-            Some(stream) => return Ok(stream),
-            None if Instant::now() >= until => {
-                return Err(RanksError::Meeting {
-                    why: format!(
-                        "rank 0 did not answer at {place} (MASTER_ADDR, MASTER_PORT) within {} \
-                         seconds",
-                        patience.as_secs()
-                    ),
-                });
-            }
-            None => thread::sleep(PAUSE),
-        }
-    }
-}
-
 /// Waits for the answer of the first process, which waits for all.
 fn welcomed(stream: &mut TcpStream, until: Instant) -> Result<(), RanksError> {
-    let lost = |why: String| RanksError::Meeting {
-        why: format!("rank 0 was reached, and did not say that all processes are there: {why}"),
+    let lost = |e: std::io::Error| {
+        RanksError(format!("rank 0 was reached, and did not say that all processes are there: {e}"))
     };
     // The first one's patience may have begun later.
     let patience = until.saturating_duration_since(Instant::now()) + SILENCE;
@@ -293,9 +290,9 @@ fn welcomed(stream: &mut TcpStream, until: Instant) -> Result<(), RanksError> {
         stream.set_read_timeout(None)?;
         std::io::Result::Ok(said)
     };
-    let said = wait().map_err(|e| lost(e.to_string()))?;
+    let said = wait().map_err(lost)?;
     match said.is_empty() {
         true => Ok(()),
-        false => Err(RanksError::Meeting { why: String::from_utf8_lossy(&said).into_owned() }),
+        false => Err(RanksError(String::from_utf8_lossy(&said).into_owned())),
     }
 }

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anchorhood_distributed::{Launch, RanksError, Reduce, Secret, open_tcp};
+use anchorhood_distributed::{Launch, Reduce, Secret, open_tcp};
 use anchorhood_testing::only;
 
 use crate::common::{Joined, free_place, launch, with_launches};
@@ -55,7 +55,7 @@ fn ranks_that_disagree_say_about_what() {
 fn a_place_that_nobody_names_or_that_is_taken_is_told() {
     let nowhere = Launch { master: None, ..launch(0, 2, &free_place()) };
     let why = open_tcp(&nowhere, SHORT).err().unwrap();
-    assert_eq!(why, RanksError::NoMaster { ranks: 2 });
+    assert!(why.to_string().contains("set MASTER_ADDR and MASTER_PORT"), "{why}");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let place = ("127.0.0.1".to_string(), taken.local_addr().unwrap().port());
     let why = open_tcp(&launch(0, 2, &place), SHORT).err().unwrap();
@@ -127,10 +127,9 @@ fn elsewhere() -> (String, u16) {
 fn all_addresses_are_listened_at_with_a_secret_alone() {
     let first = launch(0, 2, &elsewhere());
     let why = open_tcp(&first, SHORT).err().unwrap();
-    assert!(matches!(why, RanksError::Meeting { .. }), "{why}");
     assert!(why.to_string().contains("ANCHORHOOD_SECRET"), "{why}");
     let why = open_tcp(&knowing("open-sesame", first), SHORT).err().unwrap();
-    assert!(matches!(why, RanksError::Missing { .. }), "{why}");
+    assert!(why.to_string().contains("rank 1 of 2 did not come"), "{why}");
 }
 
 /// Wherever MASTER_ADDR points: nobody else can reach them there.
