@@ -357,7 +357,7 @@ mod tests {
                 "{error:?}"
             );
         }
-        let none = DataError::NotFound { path: "x".into() };
+        let none = DataError::NotFound("x: there is no such file or folder".into());
         assert_eq!(sentence(none), "x: there is no such file or folder");
     }
 }

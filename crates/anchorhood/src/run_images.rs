@@ -36,10 +36,8 @@ pub(crate) fn open_with_progress(
 fn lost(config: &RunConfig, error: DataError) -> Error {
     use DataError::*;
     let why = match &error {
-        NotFound { .. } | UnknownName { .. } => "it is not found".into(),
-        SetNotFound { .. } | NotThisSet { .. } | EmptyFolder { .. } | NotADataset { .. } => {
-            format!("it cannot be opened ({error})")
-        }
+        NotFound(_) => "it is not found".into(),
+        NotThisSet(_) => format!("it cannot be opened ({error})"),
         // They are there, and something else is wrong.
         _ => return error.into(),
     };

@@ -4,68 +4,22 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{ImageFormat, PassedOver, dataset_names};
-
-/// Why pictures could not be had.
+/// Why pictures could not be had. Kinds that somebody acts on have a variant each.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// The name is neither a data set nor a path.
-    #[error(
-        "there is no data set or folder called `{name}`{}; give {}, or the path of a folder of \
-         pictures",
-        .suggestion.map(|s| format!(" (did you mean `{s}`?)")).unwrap_or_default(),
-        dataset_names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-    )]
-    UnknownName {
-        /// What was asked for.
-        name: String,
-        /// The data set with the nearest name.
-        suggestion: Option<&'static str>,
-    },
-    /// A path was given, and nothing is there.
-    #[error("{}: there is no such file or folder", .path.display())]
-    NotFound {
-        /// The path as given.
-        path: PathBuf,
-    },
-    /// A published set without a path, and in none of its usual places.
-    #[error(
-        "{name} was not found; looked in {}. Get it with `anchorhood data fetch {name}`, or give \
-         its place as `{name}:PATH` or in {variable}",
-        .looked.join(", ")
-    )]
-    SetNotFound {
-        /// The data set.
-        name: &'static str,
-        /// The environment variable that may name its place.
-        variable: &'static str,
-        /// Every place looked in.
-        looked: Vec<String>,
-    },
-    /// A place that should hold a published set does not.
-    #[error("{}: this is not {expected}: expected {layout} here", .path.display())]
-    NotThisSet {
-        /// The place.
-        path: PathBuf,
-        /// The set that was asked for.
-        expected: &'static str,
-        /// What it consists of.
-        layout: &'static str,
-    },
-    /// A list, an archive or a file of a published set that cannot be read, or makes no sense.
+    /// There is no data set, file or folder of that name.
+    #[error("{0}")]
+    NotFound(String),
+    /// A published set lies in none of its places, or something else lies in its place.
+    #[error("{0}")]
+    NotThisSet(String),
+    /// A list, an archive, a pack or a file of a published set that cannot be read, or makes no
+    /// sense.
     #[error("{}: {reason}", .path.display())]
     BadFile {
         /// The file.
         path: PathBuf,
         /// What was met, and what was expected.
-        reason: String,
-    },
-    /// A packed set that cannot be used.
-    #[error("{}: {reason}; pack the pictures again with `anchorhood data pack`", .path.display())]
-    BadPack {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
         reason: String,
     },
     /// The operating system refused.
@@ -75,45 +29,6 @@ pub enum DataError {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
-    },
-    /// A folder without a single picture.
-    #[error(
-        "{}: no pictures here{}; give a folder with {} files, flat or in sub-folders",
-        .path.display(), in_brackets(.passed_over), ImageFormat::names()
-    )]
-    EmptyFolder {
-        /// The folder.
-        path: PathBuf,
-        /// What is there instead.
-        passed_over: Vec<PassedOver>,
-    },
-    /// More than a tenth of the pictures cannot be read.
-    #[error(
-        "{}: {skipped} of {total} pictures cannot be read, more than the 10% that are skipped; \
-         the first is {first} ({why}). Remove or repair them",
-        .path.display()
-    )]
-    TooManyUnreadable {
-        /// The folder.
-        path: PathBuf,
-        /// How many failed.
-        skipped: usize,
-        /// How many there are.
-        total: usize,
-        /// The first that failed.
-        first: String,
-        /// Why it failed.
-        why: String,
-    },
-    /// A file where a folder or an archive was needed.
-    #[error(
-        "{}: neither a folder, nor a packed set, nor a .tar of pictures, nor a .txt that lists \
-         files, nor a .tar.gz archive of CIFAR",
-        .path.display()
-    )]
-    NotADataset {
-        /// The file.
-        path: PathBuf,
     },
     /// A packed set of another size than was asked for.
     #[error("size: {} holds pictures of {size}×{size}, not {asked}×{asked}", .path.display())]
@@ -154,62 +69,46 @@ pub enum DataError {
         /// The data set.
         data: String,
     },
-    /// An option outside its range.
-    #[error("{option}: {why}")]
-    BadOption {
-        /// The option's name.
-        option: &'static str,
-        /// What it must be.
-        why: String,
-    },
-    /// Pixels, pictures, labels or names that a program put together and that do not fit.
-    #[error("{why}")]
-    Unfit {
-        /// Which, and what would fit.
-        why: String,
-    },
-    /// Processes that cannot tell each other what they saw.
-    #[error("the processes that open these pictures together lost each other: {why}")]
-    Fellows {
-        /// What was met.
-        why: String,
-    },
-    /// Fewer pictures than one batch takes.
-    #[error("{have} pictures do not fill a batch of {batch}; use a batch of at most {have}")]
-    TooFewPictures {
-        /// How many there are.
-        have: usize,
-        /// The batch size.
-        batch: usize,
-    },
-}
-
-/// Files that may show something, by kind.
-fn in_brackets(kinds: &[PassedOver]) -> String {
-    let kinds = kinds.iter().filter(|kind| kind.why.is_some());
-    let kinds: Vec<String> = kinds.map(PassedOver::to_string).collect();
-    if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }
+    /// Anything else that cannot be: an option outside its range, pixels and labels that do not
+    /// fit.
+    #[error("{0}")]
+    Usage(String),
+    /// Anything else that failed.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl DataError {
     /// Whether something was asked for that cannot be, rather than something having failed.
     pub fn is_usage(&self) -> bool {
         use DataError::*;
-        matches!(
-            self,
-            UnknownName { .. }
-                | NotFound { .. }
-                | SetNotFound { .. }
-                | NotThisSet { .. }
-                | EmptyFolder { .. }
-                | NotADataset { .. }
-                | PackSize { .. }
-                | PackExists { .. }
-                | BadOption { .. }
-                | Validation { .. }
-                | ValidationWithoutLabels { .. }
-                | Unfit { .. }
-        )
+        !matches!(self, BadFile { .. } | Io { .. } | Failed(_))
+    }
+
+    /// A path at which nothing is.
+    pub(crate) fn not_found(path: &Path) -> Self {
+        DataError::NotFound(format!("{}: there is no such file or folder", path.display()))
+    }
+
+    /// A place that should hold a set with these files, and does not.
+    pub(crate) fn not_this_set(path: &Path, set: &str, layout: &str) -> Self {
+        let path = path.display();
+        DataError::NotThisSet(format!("{path}: this is not {set}: expected {layout} here"))
+    }
+
+    /// More than a tenth of the pictures under `root` cannot be read, the first for this reason.
+    pub(crate) fn too_many_unreadable(
+        root: &Path,
+        skipped: usize,
+        total: usize,
+        first: Option<&(String, String)>,
+    ) -> Self {
+        let (first, why) = first.cloned().unwrap_or_default();
+        DataError::Failed(format!(
+            "{}: {skipped} of {total} pictures cannot be read, more than the 10% that are \
+             skipped; the first is {first} ({why}). Remove or repair them",
+            root.display()
+        ))
     }
 
     /// A file, a list or an archive that cannot be read, or makes no sense.
@@ -235,8 +134,9 @@ impl DataError {
         )
     }
 
-    pub(crate) fn option(option: &'static str, why: impl Into<String>) -> Self {
-        DataError::BadOption { option, why: why.into() }
+    /// An option that must be otherwise.
+    pub(crate) fn option(option: &str, why: impl std::fmt::Display) -> Self {
+        DataError::Usage(format!("{option}: {why}"))
     }
 
     pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {

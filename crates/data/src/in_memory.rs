@@ -36,7 +36,7 @@ impl Pictures {
         let all = pixels.par_chunks_exact_mut(size * size * 3);
         all.zip(pictures)
             .try_for_each(|(out, picture)| picture.square_by(by, out))
-            .map_err(|why| unfit(format!("a picture cannot be resized: {why}")))?;
+            .map_err(|why| DataError::Usage(format!("a picture cannot be resized: {why}")))?;
         Pictures::new(size, size, pixels)
     }
 
@@ -52,7 +52,7 @@ impl Pictures {
     ) -> Result<Self, DataError> {
         check_size(height, width)?;
         if u32::try_from(len).is_err() {
-            return Err(unfit(format!("{len} pictures are more than 2³² − 1")));
+            return Err(DataError::Usage(format!("{len} pictures are more than 2³² − 1")));
         }
         let store = Store::Made(Made::new(len, Box::new(make)));
         Ok(Pictures::stored(height, width, len, Arc::new(store)))
@@ -116,13 +116,13 @@ impl Split {
         let pictures = self.pictures.len();
         if labels.len() != pictures {
             let count = labels.len();
-            return Err(unfit(format!(
+            return Err(DataError::Usage(format!(
                 "{count} labels for {pictures} pictures; give one for each"
             )));
         }
         let classes = labels.classes().len();
         if let Some(v) = labels.values().iter().find(|v| **v as usize >= classes) {
-            return Err(unfit(format!("label {v} has no name among {classes} classes")));
+            return Err(DataError::Usage(format!("label {v} has no name among {classes} classes")));
         }
         Ok(Split { labels: Some(labels), ..self })
     }
@@ -131,7 +131,9 @@ impl Split {
     pub fn named(self, names: Vec<String>) -> Result<Self, DataError> {
         let (count, pictures) = (names.len(), self.pictures.len());
         if count != pictures {
-            return Err(unfit(format!("{count} names for {pictures} pictures; give one for each")));
+            return Err(DataError::Usage(format!(
+                "{count} names for {pictures} pictures; give one for each"
+            )));
         }
         Ok(Split { names, ..self })
     }
@@ -177,7 +179,7 @@ impl Dataset {
         let size = |split: &Split| (split.pictures.height(), split.pictures.width());
         let ((h, w), (th, tw)) = (size(&self.train), size(&test));
         if (h, w) != (th, tw) {
-            return Err(unfit(format!(
+            return Err(DataError::Usage(format!(
                 "the pictures to test on are {th}×{tw}, those to train on {h}×{w}; resize one of \
                  them"
             )));
@@ -225,11 +227,9 @@ fn check_size(height: usize, width: usize) -> Result<(), DataError> {
     if (1..=4096).contains(&height) && (1..=4096).contains(&width) {
         return Ok(());
     }
-    Err(unfit(format!("pictures of {height}×{width} are not between 1 and 4096 pixels a side")))
-}
-
-fn unfit(why: String) -> DataError {
-    DataError::Unfit { why }
+    Err(DataError::Usage(format!(
+        "pictures of {height}×{width} are not between 1 and 4096 pixels a side"
+    )))
 }
 
 #[cfg(test)]

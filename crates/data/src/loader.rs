@@ -111,7 +111,11 @@ impl Loader {
         }
         let batches_per_epoch = feed.pictures.len() / feed.batch;
         if batches_per_epoch == 0 {
-            return Err(DataError::TooFewPictures { have: feed.pictures.len(), batch: feed.batch });
+            return Err(DataError::Failed(format!(
+                "{have} pictures do not fill a batch of {}; use a batch of at most {have}",
+                feed.batch,
+                have = feed.pictures.len()
+            )));
         }
         let first = epoch * batches_per_epoch as u64 + number as u64;
         let shared = Arc::new(Shared {

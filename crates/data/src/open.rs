@@ -128,22 +128,24 @@ pub(crate) fn find(spec: &str) -> Result<LocatedDataset, DataError> {
         return named.find();
     }
     if let Some(list) = list_of(spec) {
-        let path = list.to_path_buf();
         return match list.is_file() {
-            true => Ok(LocatedDataset::Folder(path)),
-            false => Err(DataError::NotFound { path }),
+            true => Ok(LocatedDataset::Folder(list.into())),
+            false => Err(DataError::not_found(list)),
         };
     }
     let path = Path::new(spec);
     if !path.exists() {
         return Err(match spec.contains(['/', '\\', '.']) {
-            true => DataError::NotFound { path: path.into() },
-            false => DataError::UnknownName { name: spec.into(), suggestion: nearest(spec) },
+            true => DataError::not_found(path),
+            false => unknown_name(spec),
         });
     }
     recognise(path).ok_or_else(|| match is_archive(path) {
         true => no_cifar(path),
-        false => DataError::NotADataset { path: path.into() },
+        false => DataError::NotThisSet(format!(
+            "{spec}: neither a folder, nor a packed set, nor a .tar of pictures, nor a .txt that \
+             lists files, nor a .tar.gz archive of CIFAR"
+        )),
     })
 }
 
@@ -167,6 +169,17 @@ fn open_shapes(options: &LoadOptions) -> Result<Dataset, DataError> {
         None => options.shapes_test.min(options.test_limit.unwrap_or(usize::MAX)),
     };
     shapes::dataset(options.seed, size, train, test)
+}
+
+/// The name is neither a data set nor a path.
+fn unknown_name(name: &str) -> DataError {
+    let meant = nearest(name).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    let known: Vec<String> = dataset_names().map(|name| format!("`{name}`")).collect();
+    let known = known.join(", ");
+    DataError::NotFound(format!(
+        "there is no data set or folder called `{name}`{meant}; give {known}, or the path of a \
+         folder of pictures"
+    ))
 }
 
 /// The data set whose name is most like `name`, if it is like enough to be meant.

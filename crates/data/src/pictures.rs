@@ -50,7 +50,7 @@ impl Pictures {
         if one == 0 || !pixels.len().is_multiple_of(one) {
             let bytes = pixels.len();
             let why = format!("{bytes} bytes do not make whole pictures of {height}×{width}×3");
-            return Err(DataError::Unfit { why });
+            return Err(DataError::Usage(why));
         }
         let len = pixels.len() / one;
         Ok(Self::stored(height, width, len, Arc::new(Store::Memory(pixels, failures))))
@@ -359,7 +359,7 @@ mod tests {
     fn only_whole_pictures() {
         assert!(Pictures::new(2, 2, vec![0; 24]).is_ok_and(|p| p.len() == 2));
         for (h, w, n) in [(2, 2, 23), (0, 2, 0), (usize::MAX, 2, 12)] {
-            assert!(matches!(Pictures::new(h, w, vec![0; n]), Err(DataError::Unfit { .. })));
+            assert!(matches!(Pictures::new(h, w, vec![0; n]), Err(DataError::Usage(_))));
         }
     }
 

@@ -70,7 +70,7 @@ impl<'a> Named<'a> {
     /// Where it lies: at its path, where its variable says, or under `./data`.
     pub fn find(&self) -> Result<LocatedDataset, DataError> {
         match self.path.map(PathBuf::from).or_else(|| self.told()) {
-            Some(path) if !path.exists() => Err(DataError::NotFound { path }),
+            Some(path) if !path.exists() => Err(DataError::not_found(&path)),
             Some(path) => self.at(&path).ok_or_else(|| self.set.not_at(&path)),
             None => self.at(Path::new(UNTOLD)).ok_or_else(|| self.nowhere()),
         }
@@ -92,7 +92,11 @@ impl<'a> Named<'a> {
         let (name, variable) = (self.set.name, self.set.env_var);
         let mut looked = vec![format!("{variable} (not set)")];
         looked.extend(self.set.places.iter().map(|place| format!("./{UNTOLD}/{place}")));
-        DataError::SetNotFound { name, variable, looked }
+        DataError::NotThisSet(format!(
+            "{name} was not found; looked in {}. Get it with `anchorhood data fetch {name}`, or \
+             give its place as `{name}:PATH` or in {variable}",
+            looked.join(", ")
+        ))
     }
 }
 

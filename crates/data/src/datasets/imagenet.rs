@@ -12,7 +12,7 @@ use super::{DatasetSpec, IMAGENET_MEAN, IMAGENET_STD, ListFiles, Read};
 use crate::check::check_listed;
 use crate::files::scan::{first_folder, scan};
 use crate::files::{Listing, Part};
-use crate::folder::{classes_of, part};
+use crate::folder::classed;
 use crate::{DataError, Labels, mat};
 
 /// ImageNet, ILSVRC2012. Tested on its validation images, as everybody does.
@@ -102,18 +102,20 @@ fn open(folder: &Path) -> Result<Listing, DataError> {
 /// What lies in the folders, and the validation pictures that should lie there too.
 fn list(folder: &Path) -> Result<Listing, DataError> {
     let (train, val) = (scan(&folder.join("train"))?, scan(&folder.join("val"))?);
-    let bad = |path: PathBuf, reason: String| DataError::bad(path, reason);
-    let classes = classes_of(&train.candidates, 1).filter(|c| c.iter().all(|c| is_synset(c)));
-    let classes = classes.ok_or_else(|| {
+    let synsets = |part: &Part| {
+        let classes = part.classes();
+        !classes.is_empty() && classes.iter().all(|class| is_synset(class))
+    };
+    let train_part = classed(train.candidates, "train").filter(synsets).ok_or_else(|| {
         let expected = "expected nothing but folders named after synsets, such as n01440764";
-        bad(folder.join("train"), expected.into())
+        DataError::bad(folder.join("train"), expected)
     })?;
+    let classes = train_part.classes();
     let foldered = val.candidates.iter().all(|f| first_folder(f).is_some());
     let (test, missing) = match foldered {
-        true => (foldered_val(folder, val.candidates, &classes)?, Vec::new()),
-        false => flat_val(folder, val.candidates, &classes)?,
+        true => (foldered_val(folder, val.candidates, classes)?, Vec::new()),
+        false => flat_val(folder, val.candidates, classes)?,
     };
-    let train_part = part(train.candidates, "train", classes)?;
     Ok(Listing {
         unreadable: [train.unreadable, val.unreadable].concat(),
         missing,
@@ -122,15 +124,15 @@ fn list(folder: &Path) -> Result<Listing, DataError> {
 }
 
 fn foldered_val(folder: &Path, files: Vec<String>, classes: &[String]) -> Result<Part, DataError> {
-    let others = classes_of(&files, 1).unwrap_or_default();
+    let part = classed(files, "val").expect("each lies in a folder");
     let only = |a: &[String], b: &[String]| a.iter().find(|&c| !b.contains(c)).cloned();
-    let wrong = match (only(&others, classes), only(classes, &others)) {
+    let wrong = match (only(part.classes(), classes), only(classes, part.classes())) {
         (Some(extra), _) => Some((extra, "is here and not in train")),
         (_, Some(lacking)) => Some((lacking, "is in train and not here")),
         _ => None,
     };
     match wrong {
-        None => part(files, "val", classes.to_vec()),
+        None => Ok(part),
         Some((class, how)) => Err(DataError::bad(
             folder.join("val"),
             format!("expected the same class folders as in train: {class} {how}"),

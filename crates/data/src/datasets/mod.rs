@@ -136,7 +136,7 @@ impl DatasetSpec {
 
     /// Why a path is refused for this set.
     pub(crate) fn not_at(&self, path: &Path) -> DataError {
-        DataError::NotThisSet { path: path.into(), expected: self.title, layout: self.layout }
+        DataError::not_this_set(path, self.title, self.layout)
     }
 }
 

@@ -50,15 +50,27 @@ impl Offer {
             true => hold_out(self.train, options),
             false => ((0..self.train).collect(), self.test.map(|n| (0..n).collect())),
         };
-        let limited = |all, purpose, limit| {
-            if self.shuffled { first(all, limit) } else { some(all, options.seed, purpose, limit) }
-        };
         Choice {
-            train: limited(train, Purpose::Train, options.limit),
+            train: self.limited(train, options.seed, Purpose::Train, options.limit),
             test: test
                 .filter(|_| options.validation.is_none())
-                .map(|test| limited(test, Purpose::Test, options.test_limit)),
+                .map(|test| self.limited(test, options.seed, Purpose::Test, options.test_limit)),
             held_out: holds_out,
+        }
+    }
+
+    /// As many of them as the limit lets.
+    fn limited(
+        self,
+        all: Vec<usize>,
+        seed: u64,
+        purpose: Purpose,
+        limit: Option<usize>,
+    ) -> Vec<usize> {
+        match limit.filter(|&limit| limit < all.len()) {
+            Some(limit) if self.shuffled => all[..limit].into(),
+            Some(limit) => draw(seed, purpose, limit, all.len()).iter().map(|&i| all[i]).collect(),
+            None => all,
         }
     }
 }
@@ -80,21 +92,6 @@ pub(crate) fn validation(n: usize, of: usize, seed: u64) -> (Vec<usize>, Vec<usi
 fn apart(seed: u64, purpose: Purpose, n: usize, of: usize) -> (Vec<usize>, Vec<usize>) {
     let drawn = draw(seed, purpose, n, of);
     (0..of).partition(|i| !drawn.contains(i))
-}
-
-fn first(mut all: Vec<usize>, limit: Option<usize>) -> Vec<usize> {
-    all.truncate(limit.unwrap_or(usize::MAX));
-    all
-}
-
-fn some(all: Vec<usize>, seed: u64, purpose: Purpose, limit: Option<usize>) -> Vec<usize> {
-    match limit.filter(|&limit| limit < all.len()) {
-        Some(limit) => {
-            let kept = draw(seed, purpose, limit, all.len());
-            kept.into_iter().map(|i| all[i]).collect()
-        }
-        None => all,
-    }
 }
 
 /// `n` of `0..of`, by the seed, in ascending order.

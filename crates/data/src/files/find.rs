@@ -35,7 +35,7 @@ pub struct PictureFiles {
 /// pictures is an error.
 pub fn find_pictures(root: &Path, labels: LabelChoice) -> Result<PictureFiles, DataError> {
     if !root.exists() {
-        return Err(DataError::NotFound { path: root.into() });
+        return Err(DataError::not_found(root));
     }
     let listing = folder::list(root, labels)?;
     let parts = listing.parts().map(|(_, part)| part);

@@ -115,8 +115,16 @@ impl Listing {
     }
 
     /// Why there is nothing to read.
-    pub fn empty(self) -> DataError {
-        DataError::EmptyFolder { path: self.root, passed_over: self.report.passed_over }
+    pub fn empty(&self) -> DataError {
+        let kinds = self.report.passed_over.iter().filter(|kind| kind.why.is_some());
+        let kinds: Vec<String> = kinds.map(PassedOver::to_string).collect();
+        let instead =
+            if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
+        DataError::NotThisSet(format!(
+            "{}: no pictures here{instead}; give a folder with {} files, flat or in sub-folders",
+            self.root.display(),
+            ImageFormat::names()
+        ))
     }
 
     /// Both parts by what they are called.
@@ -127,6 +135,11 @@ impl Listing {
 }
 
 impl Part {
+    /// Names of its classes; none where it has no labels.
+    pub fn classes(&self) -> &[String] {
+        self.labels.as_ref().map_or(&[][..], Labels::classes)
+    }
+
     /// Files listed here that are not there.
     pub fn missing<'a>(&'a self, root: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
         self.files.iter().map(|f| picture_named(root, f)).filter(|path| !path.is_file())

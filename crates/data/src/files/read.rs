@@ -78,14 +78,8 @@ pub(crate) fn open_within(
     let mut lost = skipped.clone();
     lost.extend(parts.flat_map(|part| part.pictures.failures()));
     if lost.len() * 10 > total || train.pictures.is_empty() {
-        let (first, why) = lost.first().cloned().unwrap_or_default();
-        return Err(DataError::TooManyUnreadable {
-            path: listing.root,
-            skipped: lost.len(),
-            total,
-            first,
-            why,
-        });
+        let (root, first) = (&listing.root, lost.first());
+        return Err(DataError::too_many_unreadable(root, lost.len(), total, first));
     }
     let known = listing.set.map(|set| (set.mean, set.std));
     let statistics = known.unwrap_or_else(|| sums.mean_and_std());

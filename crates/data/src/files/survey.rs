@@ -38,7 +38,10 @@ impl Survey {
             return Ok(Survey::of_some(files, 0..files.len(), root, one));
         };
         let own = Survey::of_some(files, fellows.part(files.len()), root, one);
-        let failed = |why: String| DataError::Fellows { why };
+        let failed = |why: String| {
+            let lost = "the processes that open these pictures together lost each other";
+            DataError::Failed(format!("{lost}: {why}"))
+        };
         let told = serde_json::to_vec(&own.told()).map_err(|e| failed(e.to_string()))?;
         let mut all = Survey::default();
         for bytes in fellows.share(told).map_err(failed)? {

@@ -12,7 +12,6 @@ mod labels;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use labels::{FolderLabels, LabelChoice};
@@ -109,38 +108,15 @@ fn class_of_each(found: &Found, decided: &FolderLabels) -> Option<Vec<String>> {
     }
 }
 
-/// The first-level folders, if every picture lies in one and there are at least `least`.
-pub(crate) fn classes_of(candidates: &[String], least: usize) -> Option<Vec<String>> {
-    let folders: Option<BTreeSet<&str>> = candidates.iter().map(|f| first_folder(f)).collect();
-    let folders = folders.filter(|f| f.len() >= least)?;
-    Some(folders.into_iter().map(str::to_owned).collect())
-}
-
-/// Files with the class that their first folder says, which must be one of the sorted `classes`;
-/// named from one folder further up.
-pub(crate) fn part(
-    files: Vec<String>,
-    under: &str,
-    classes: Vec<String>,
-) -> Result<Part, DataError> {
-    let numbers = files.iter().map(|file| number_of(file, under, &classes));
-    let labels = Labels::new(numbers.collect::<Result<_, _>>()?, classes);
-    Ok(Part { files: within(under, files), labels: Some(labels) })
+/// Files with the class that their first folder says, named from one folder further up; none where
+/// one lies in no folder.
+pub(crate) fn classed(files: Vec<String>, under: &str) -> Option<Part> {
+    let classes: Option<Vec<&str>> = files.iter().map(|file| first_folder(file)).collect();
+    let labels = Labels::from_names(classes?);
+    Some(Part { files: within(under, files), labels: Some(labels) })
 }
 
 /// Files named from one folder further up.
 fn within(folder: &str, files: Vec<String>) -> Vec<String> {
     files.into_iter().map(|file| format!("{folder}/{file}")).collect()
-}
-
-/// Which of the sorted classes a file's is.
-fn number_of(file: &str, under: &str, all: &[String]) -> Result<u32, DataError> {
-    let class = first_folder(file).unwrap_or_default();
-    let found = all.binary_search_by(|known| known.as_str().cmp(class));
-    let number = found.map_err(|_| {
-        let why = format!("is of the class `{class}`, which is none of the set's {}", all.len());
-        let why = format!("{why}; move it away, or see `anchorhood data check`");
-        DataError::bad(format!("{under}/{file}"), why)
-    });
-    Ok(number? as u32)
 }

@@ -219,18 +219,6 @@ fn a_list_names_files_anywhere() {
 }
 
 #[test]
-fn one_folder_or_loose_pictures_are_no_classes() {
-    let dir = TestFolder::new();
-    dir.png("cat/a.png");
-    assert!(load(&dir).unwrap().train.labels.is_none());
-    dir.png("dog/a.png");
-    assert!(load(&dir).unwrap().train.labels.is_some());
-    dir.png("loose.png");
-    let data = load(&dir).unwrap();
-    assert!(data.train.labels.is_none() && data.test.is_none());
-}
-
-#[test]
 fn given_parts_are_honoured_and_number_classes_alike() {
     for test_name in ["test", "val"] {
         let dir = TestFolder::new();
@@ -244,20 +232,6 @@ fn given_parts_are_honoured_and_number_classes_alike() {
         assert_eq!(train.labels.unwrap().values(), [1, 2, 2]);
         assert_eq!(test.labels.unwrap().values(), [0, 2]);
     }
-}
-
-#[test]
-fn an_unknown_class_is_an_error_that_names_the_picture() {
-    let files = || ["cat/1.jpg", "eel/2.jpg"].map(String::from);
-    let classes = |names: &[&str]| names.iter().map(|n| n.to_string()).collect();
-    let known = part(files().into(), "val", classes(&["cat", "dog", "eel"])).unwrap();
-    assert_eq!(known.labels.unwrap().values(), [0, 2]);
-    let unknown = part(files().into(), "val", classes(&["cat", "dog"]));
-    assert!(matches!(
-        unknown.err().unwrap(),
-        DataError::BadFile { path, reason }
-            if path == Path::new("val/eel/2.jpg") && reason.contains("`eel`")
-    ));
 }
 
 #[test]
@@ -317,7 +291,7 @@ fn pipes_are_not_waited_for() {
     let special = &folder.report.passed_over[0];
     assert_eq!((special.files, special.why.is_some()), (5, true));
     // Of three files that a list names, two are more than a tenth.
-    assert!(matches!(list.unwrap_err(), DataError::TooManyUnreadable { skipped: 2, .. }));
+    assert!(list.unwrap_err().to_string().contains("2 of 3 pictures cannot be read"));
     assert!(pipes.iter().all(Result::is_err));
 }
 
@@ -331,14 +305,6 @@ fn huge_pictures_are_refused_before_memory_is_taken() {
     dir.put("huge.bmp", &bmp);
     let message = load(&dir).unwrap_err().to_string();
     assert!(message.contains("30000×30000 is more than 100 megapixels"), "{message}");
-}
-
-#[test]
-fn an_empty_folder_says_so() {
-    let dir = TestFolder::new();
-    dir.put("notes.txt", b"");
-    let message = load(&dir).unwrap_err().to_string();
-    assert!(message.contains("no pictures here"), "{message}");
 }
 
 #[test]

@@ -36,7 +36,8 @@ impl Pack {
     /// The same of a file on any disk.
     pub fn open_on(disk: &dyn FileSystem, path: &Path) -> Result<Pack, DataError> {
         let bytes = disk.map(path).map_err(|e| DataError::io(path, e))?;
-        let bad = |reason: String| DataError::BadPack { path: path.into(), reason };
+        let again = "pack the pictures again with `anchorhood data pack`";
+        let bad = |reason: String| DataError::bad(path, format!("{reason}; {again}"));
         let index = Arc::new(read_index(&bytes).map_err(bad)?);
         Ok(Pack {
             path: path.into(),

@@ -121,7 +121,7 @@ fn a_failure_leaves_nothing() {
     let out = dir.path().join("out");
     fs::create_dir(&out).unwrap();
     let result = pack(folder.to_str().unwrap(), &out.join("x.pack"), None, false, QUIET);
-    assert!(matches!(result, Err(DataError::TooManyUnreadable { .. })));
+    assert!(matches!(result, Err(DataError::Failed(_))));
     assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
     let nowhere = dir.path().join("no/such/x.pack");
     assert!(pack(folder.join("a").to_str().unwrap(), &nowhere, None, false, QUIET).is_err());
@@ -215,7 +215,7 @@ fn every_flipped_bit_is_noticed() {
     packed(&folder, &file, Some(8));
     let whole = fs::read(&file).unwrap();
     let noticed = || match open_at(&file, &LoadOptions::default()) {
-        Err(DataError::BadPack { .. }) => true,
+        Err(DataError::BadFile { .. }) => true,
         Err(other) => panic!("{other}"),
         Ok(data) => {
             let splits = [Some(&data.train), data.test.as_ref()];

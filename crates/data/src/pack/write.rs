@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::format::{Entry, Index, PIXELS_START, PartIndex, header};
 use super::read::Pack;
 use crate::datasets::find_dataset;
-use crate::files::{Listing, Picture, archive, picture_named};
+use crate::files::{Listing, Part, Picture, archive, picture_named};
 use crate::open::find;
 use crate::recognise::Contents;
 use crate::resize::to_square;
@@ -184,14 +184,16 @@ impl Source {
         hash.finalize().into()
     }
 
-    /// For each part its classes, how many pictures it has, and the name and class of each.
+    /// Its parts: what is known of each picture, and how it becomes a square.
     fn parts(&self) -> Vec<SourcePart<'_>> {
         match &self.pixels {
             Pixels::Memory(data) => {
-                std::iter::once(&data.train).chain(&data.test).map(SourcePart::Memory).collect()
+                let splits = std::iter::once(&data.train).chain(&data.test);
+                splits.map(SourcePart::of_memory).collect()
             }
             Pixels::Files(listing) => {
-                listing.parts().map(|(_, part)| SourcePart::Files(&listing.root, part)).collect()
+                let parts = listing.parts().map(|(_, part)| part);
+                parts.map(|part| SourcePart::of_files(&listing.root, part)).collect()
             }
         }
     }
@@ -204,48 +206,43 @@ fn mark(root: &Path, file: &str) -> String {
     format!("{file} {length} {}\n", time.map_or(0, |t| t.as_nanos()))
 }
 
-enum SourcePart<'a> {
-    Memory(&'a Split),
-    Files(&'a Path, &'a crate::files::Part),
+/// Fills in a picture as a square of so many pixels a side; gives its own height and width.
+type Fill<'a> = Box<dyn Fn(usize, usize, &mut [u8]) -> Result<[u32; 2], String> + Sync + 'a>;
+
+struct SourcePart<'a> {
+    len: usize,
+    labels: Option<&'a Labels>,
+    /// Of every picture, or of none.
+    names: &'a [String],
+    fill: Fill<'a>,
 }
 
-impl SourcePart<'_> {
-    fn len(&self) -> usize {
-        match self {
-            SourcePart::Memory(split) => split.pictures.len(),
-            SourcePart::Files(_, part) => part.files.len(),
+impl<'a> SourcePart<'a> {
+    fn of_memory(split: &'a Split) -> Self {
+        let pictures = &split.pictures;
+        let (width, height) = (pictures.width(), pictures.height());
+        SourcePart {
+            len: pictures.len(),
+            labels: split.labels.as_ref(),
+            names: &split.names,
+            fill: Box::new(move |i, size, out| {
+                to_square(pictures.picture(i), width, height, size, out)?;
+                Ok([height as u32, width as u32])
+            }),
         }
     }
 
-    fn labels(&self) -> Option<&Labels> {
-        match self {
-            SourcePart::Memory(split) => split.labels.as_ref(),
-            SourcePart::Files(_, part) => part.labels.as_ref(),
-        }
-    }
-
-    fn name(&self, i: usize) -> Option<&String> {
-        match self {
-            SourcePart::Memory(split) => split.names.get(i),
-            SourcePart::Files(_, part) => part.files.get(i),
-        }
-    }
-
-    /// Picture `i` as a square, and its own height and width.
-    fn fill(&self, i: usize, size: usize, out: &mut [u8]) -> Result<[u32; 2], String> {
-        match self {
-            SourcePart::Files(root, part) => {
+    fn of_files(root: &'a Path, part: &'a Part) -> Self {
+        SourcePart {
+            len: part.files.len(),
+            labels: part.labels.as_ref(),
+            names: &part.files,
+            fill: Box::new(move |i, size, out| {
                 Picture::read_for(picture_named(root, &part.files[i]), size, |picture| {
                     picture.square(size, out)?;
                     Ok(picture.height_and_width())
                 })
-            }
-            SourcePart::Memory(split) => {
-                let pictures = &split.pictures;
-                let (width, height) = (pictures.width(), pictures.height());
-                to_square(pictures.picture(i), width, height, size, out)?;
-                Ok([height as u32, width as u32])
-            }
+            }),
         }
     }
 }
@@ -259,7 +256,7 @@ fn write(
 ) -> Result<Index, DataError> {
     let io = |e| DataError::io(path, e);
     let parts = source.parts();
-    let total = parts.iter().map(SourcePart::len).sum();
+    let total = parts.iter().map(|part| part.len).sum();
     let done = AtomicUsize::new(0);
     let step = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
     let mut file = AtomicFile::create_on(disk, path).map_err(io)?;
@@ -276,7 +273,7 @@ fn write(
     };
     for part in &parts {
         let entries = write_part(part, source.size, &mut file, &step).map_err(io)?;
-        let classes = part.labels().map(|labels| labels.classes().to_vec());
+        let classes = part.labels.map(|labels| labels.classes().to_vec());
         let rows = [0, entries.len() as u64];
         index.parts.push(PartIndex { classes, rows, entries });
     }
@@ -300,14 +297,14 @@ fn write_part(
 ) -> std::io::Result<Vec<Entry>> {
     let one = size * size * 3;
     let at_once = (CHUNK_BYTES / one).max(1);
-    let mut pixels = vec![0; at_once.min(part.len()) * one];
-    let mut entries = Vec::with_capacity(part.len());
-    for start in (0..part.len()).step_by(at_once) {
-        let count = at_once.min(part.len() - start);
+    let mut pixels = vec![0; at_once.min(part.len) * one];
+    let mut entries = Vec::with_capacity(part.len);
+    for start in (0..part.len).step_by(at_once) {
+        let count = at_once.min(part.len - start);
         let chunk = pixels[..count * one].par_chunks_exact_mut(one).enumerate();
         let results: Vec<Result<_, String>> = chunk
             .map(|(i, out)| {
-                let filled = part.fill(start + i, size, out);
+                let filled = (part.fill)(start + i, size, out);
                 step();
                 filled.map(|own| (own, crc32fast::hash(out), Sums::of(out)))
             })
@@ -317,8 +314,8 @@ fn write_part(
                 file.write_all(&pixels[i * one..][..one])?;
             }
             entries.push(Entry {
-                name: part.name(start + i).cloned().unwrap_or_default(),
-                class: part.labels().map_or(0, |labels| labels.get(start + i)),
+                name: part.names.get(start + i).cloned().unwrap_or_default(),
+                class: part.labels.map_or(0, |labels| labels.get(start + i)),
                 height_and_width: result.as_ref().map_or([0; 2], |r| r.0),
                 pixels: result.map(|(_, crc, sums)| (crc, sums)),
             });
@@ -335,14 +332,11 @@ fn check_readable(source: &Source, index: &Index, total: usize) -> Result<(), Da
     let entries = index.parts.iter().flat_map(|part| &part.entries);
     let failed = entries.filter_map(|e| Some((e.name.clone(), e.pixels.clone().err()?)));
     let failed: Vec<(String, String)> = failed.collect();
-    match failed.first() {
-        Some((first, why)) if failed.len() * 10 > total => Err(DataError::TooManyUnreadable {
-            path: listing.root.clone(),
-            skipped: failed.len(),
-            total,
-            first: first.clone(),
-            why: why.clone(),
-        }),
+    match failed.len() {
+        skipped if skipped * 10 > total => {
+            let (root, first) = (&listing.root, failed.first());
+            Err(DataError::too_many_unreadable(root, skipped, total, first))
+        }
         _ => Ok(()),
     }
 }

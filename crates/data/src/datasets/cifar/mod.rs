@@ -149,8 +149,7 @@ pub(crate) fn open_small(path: &Path) -> Result<Option<Dataset>, DataError> {
 
 /// Why an archive is refused that holds neither set.
 pub(crate) fn no_cifar(path: &Path) -> DataError {
-    let expected = "CIFAR-10 or CIFAR-100";
-    DataError::NotThisSet { path: path.into(), expected, layout: LAYOUT }
+    DataError::not_this_set(path, "CIFAR-10 or CIFAR-100", LAYOUT)
 }
 
 /// With so many records in each file to train on, and so many in that to test on.
