@@ -7,7 +7,7 @@ use crate::onnx::OnnxError;
 use anchorhood_data::DataError;
 use anchorhood_engine::vectors::KmeansError;
 use anchorhood_models::WeightsError;
-use anchorhood_storage::FileError;
+use anchorhood_storage::{FileError, FileProblem};
 use anchorhood_train::CheckpointError;
 
 /// An error of searching.
@@ -249,17 +249,14 @@ impl From<KmeansError> for SearchError {
 
 impl From<FileError> for SearchError {
     fn from(error: FileError) -> Self {
-        let (path, reason) = match error {
-            FileError::Io { path, source } => return SearchError::Io { path, source },
-            FileError::Damaged { path, place } => (path, place),
-            FileError::NotContainer { path, reason } => (
-                path,
-                format!("the file ends early, was damaged, or is no safetensors file ({reason})"),
-            ),
-            FileError::Version { path, found } => {
-                (path, format!("it has format version {found}, and this program reads version 2"))
+        let FileError { path, problem } = error;
+        let reason = match problem {
+            FileProblem::Io(source) => return SearchError::Io { path, source },
+            FileProblem::Damaged(place) => place,
+            FileProblem::NotContainer(reason) => {
+                format!("the file ends early, was damaged, or is no safetensors file ({reason})")
             }
-            FileError::Content { path, reason } => (path, reason),
+            other => other.to_string(),
         };
         SearchError::DamagedIndex { path, reason }
     }

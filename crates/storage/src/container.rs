@@ -15,7 +15,7 @@ use std::path::Path;
 
 use safetensors::Dtype;
 
-use crate::{AtomicFile, BlockHasher, FileError, FileSystem, OpenContainer, header};
+use crate::{AtomicFile, BlockHasher, FileError, FileProblem, FileSystem, OpenContainer, header};
 
 /// One tensor: its elements one after the other, little endian, the last dimension fastest.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +72,7 @@ pub fn write_with(
     disk: &dyn FileSystem,
     rest: Rest,
 ) -> Result<(), FileError> {
-    let bad = |reason| FileError::Content { path: path.into(), reason };
+    let bad = |reason| FileProblem::Content(reason).of(path);
     let tensors = sorted(&container.tensors).map_err(bad)?;
     let mut hasher = BlockHasher::new();
     for tensor in &tensors {

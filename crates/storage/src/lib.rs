@@ -49,7 +49,7 @@ pub use bytes::Bytes;
 pub use cache_folder::{cache_folder, data_folder};
 pub use container::{Container, NamedTensor, Rest, read, write, write_with};
 pub use disk::Disk;
-pub use error::FileError;
+pub use error::{FileError, FileProblem};
 pub use file_system::{FileId, FileStamp, FileSystem, Hold, Kind, WriteFile, folder_of};
 pub use forgetful::{Fault, Forgetful, Operation, Survives};
 pub use move_file::move_file;

@@ -9,7 +9,7 @@ use safetensors::tensor::TensorInfo;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::header;
-use crate::{BLOCK, BlockSums, Bytes, Disk, FileError, FileSystem};
+use crate::{BLOCK, BlockSums, Bytes, Disk, FileError, FileProblem, FileSystem};
 
 /// How the `format` of this program's files begins.
 const OURS: &str = "anchorhood-";
@@ -43,10 +43,10 @@ pub struct Tensor<'a> {
 impl OpenContainer {
     /// Whether a file was written by this program, in whichever version, damaged or not.
     pub fn is_ours(path: &Path) -> bool {
-        matches!(
-            OpenContainer::open(path, &Disk),
-            Ok(_) | Err(FileError::Damaged { .. } | FileError::Version { .. })
-        )
+        match OpenContainer::open(path, &Disk) {
+            Ok(_) => true,
+            Err(e) => matches!(e.problem, FileProblem::Damaged(_) | FileProblem::Version(_)),
+        }
     }
 
     /// Opens a file and checks its header; of the data nothing is read.
@@ -158,8 +158,7 @@ impl OpenContainer {
     }
 
     fn content(&self, reason: String) -> FileError {
-        let path = self.path.clone();
-        FileError::Content { path, reason }
+        FileProblem::Content(reason).of(&self.path)
     }
 }
 
@@ -191,15 +190,15 @@ fn without_checksums(path: &Path, bytes: &[u8]) -> FileError {
         version if field("format").is_some_and(|format| format.starts_with(OURS)) => {
             other_version(path, version)
         }
-        _ => FileError::Content {
-            path: path.into(),
-            reason: "it is of another program: it has no checksums".into(),
-        },
+        _ => {
+            let theirs = "it is of another program: it has no checksums";
+            FileProblem::Content(theirs.into()).of(path)
+        }
     }
 }
 
 fn other_version(path: &Path, found: Option<&str>) -> FileError {
-    FileError::Version { path: path.into(), found: found.unwrap_or("unknown").into() }
+    FileProblem::Version(found.unwrap_or("unknown").into()).of(path)
 }
 
 /// Where a tensor lies in the data.
@@ -208,7 +207,7 @@ fn place(info: &TensorInfo) -> Range<usize> {
 }
 
 fn not_container(path: &Path, reason: &str) -> FileError {
-    FileError::NotContainer { path: path.into(), reason: reason.into() }
+    FileProblem::NotContainer(reason.into()).of(path)
 }
 
 /// Whether a file that is wrong was meant to be a safetensors file.

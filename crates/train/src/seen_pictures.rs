@@ -9,7 +9,9 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::{ChecksumOf, Split};
-use anchorhood_storage::{Container, Dtype, FileError, FileSystem, NamedTensor, OpenContainer};
+use anchorhood_storage::{
+    Container, Dtype, FileError, FileProblem, FileSystem, NamedTensor, OpenContainer,
+};
 
 use crate::TrainError;
 
@@ -49,10 +51,12 @@ pub fn recognise(
         }
         // Their number is compared with the memory's; this is another way of looking at as many.
         Ok(_) => "they were read in another way then".into(),
-        Err(FileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            "no checksums of them were kept".into()
-        }
-        Err(error) => error.to_string(),
+        Err(error) => match &error.problem {
+            FileProblem::Io(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                "no checksums of them were kept".into()
+            }
+            _ => error.to_string(),
+        },
     };
     write(disk, &path, &seen)?;
     Ok(Some(format!(
@@ -88,14 +92,14 @@ fn write(disk: &dyn FileSystem, path: &Path, seen: &Seen) -> Result<(), TrainErr
         tensors: vec![NamedTensor::new("checksums", Dtype::U32, &[seen.sums.len()], &bytes)],
     };
     anchorhood_storage::write(&container, path, disk).map_err(|error| match error {
-        FileError::Io { path, source } => TrainError::Io { path, source },
+        FileError { path, problem: FileProblem::Io(source) } => TrainError::Io { path, source },
         other => TrainError::io(path, std::io::Error::other(other.to_string())),
     })
 }
 
 fn read(disk: &dyn FileSystem, path: &Path) -> Result<Seen, FileError> {
     let file = OpenContainer::open(path, disk)?;
-    let bad = |reason: &str| FileError::Content { path: path.into(), reason: reason.into() };
+    let bad = |reason: &str| FileProblem::Content(reason.into()).of(path);
     let field = |name: &str| file.metadata().get(name).map(String::as_str);
     if field("format") != Some(FORMAT) {
         return Err(bad("it does not hold checksums of pictures"));

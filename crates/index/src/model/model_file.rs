@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anchorhood_storage::{
-    Bytes, Container, Disk, Dtype, FileError, FileSystem, NamedTensor, OpenContainer,
+    Bytes, Container, Disk, Dtype, FileError, FileProblem, FileSystem, NamedTensor, OpenContainer,
 };
 use anchorhood_train::{InputForm, NetworkConfig, Tensor, VERSION, fingerprint};
 use half::bf16;
@@ -134,13 +134,9 @@ fn damaged(path: &Path) -> impl Fn(String) -> SearchError {
 
 /// What is wrong with a file, without its name.
 fn reason_of(error: FileError) -> String {
-    match error {
-        FileError::Damaged { place, .. } => format!("it is damaged: {place}"),
-        FileError::NotContainer { reason, .. } | FileError::Content { reason, .. } => reason,
-        FileError::Version { found, .. } => {
-            format!("it has format version {found}, and this program reads version 2")
-        }
-        FileError::Io { source, .. } => source.to_string(),
+    match error.problem {
+        FileProblem::NotContainer(reason) => reason,
+        other => other.to_string(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anchorhood_storage::{
-    AtomicFile, BLOCK, Container, Disk, Dtype, FileError, FileSystem, Forgetful, NamedTensor,
+    AtomicFile, BLOCK, Container, Disk, Dtype, FileProblem, FileSystem, Forgetful, NamedTensor,
     OpenContainer, attack, read, write,
 };
 use tempfile::TempDir;
@@ -177,23 +177,23 @@ fn files_without_checksums_are_refused() {
     };
     for theirs in [&[][..], &[("version", "1")], &[("format", "pt")]] {
         let (said, ours) = refused(theirs);
-        assert!(matches!(said, FileError::Content { .. }) && !ours, "{said}");
+        assert!(matches!(said.problem, FileProblem::Content(_)) && !ours, "{said}");
     }
     let format = ("format", "anchorhood-checkpoint");
     for other in [&[format][..], &[format, ("version", "1")]] {
         let (said, ours) = refused(other);
-        assert!(matches!(said, FileError::Version { .. }) && ours, "{said}");
+        assert!(matches!(said.problem, FileProblem::Version(_)) && ours, "{said}");
     }
     // One that claims checksums and has none was damaged where they are.
     let (said, ours) = refused(&[("version", "2")]);
-    assert!(matches!(said, FileError::Damaged { .. }) && ours, "{said}");
+    assert!(matches!(said.problem, FileProblem::Damaged(_)) && ours, "{said}");
     for bytes in [&b""[..], b"PK\x03\x04 a zip file", &[0xff; 40]] {
         fs::write(&path, bytes).unwrap();
         let said = read(&path, &Disk).unwrap_err();
-        assert!(matches!(said, FileError::NotContainer { .. }), "{said}");
+        assert!(matches!(said.problem, FileProblem::NotContainer(_)), "{said}");
     }
     let gone = read(&folder.path().join("gone"), &Disk).unwrap_err();
-    assert!(matches!(gone, FileError::Io { .. }), "{gone}");
+    assert!(matches!(gone.problem, FileProblem::Io(_)), "{gone}");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn what_cannot_be_written_is_refused_before_a_file_is_begun() {
         Container { metadata: fields, ..Container::default() },
     ] {
         let said = write(&bad, &path, &Disk).unwrap_err();
-        assert!(matches!(said, FileError::Content { .. }), "{said}");
+        assert!(matches!(said.problem, FileProblem::Content(_)), "{said}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

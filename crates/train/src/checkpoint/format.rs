@@ -30,7 +30,7 @@ use anchorhood_storage::{Container, Dtype, NamedTensor, OpenContainer};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Checkpoint, Head, InputForm, Slot, Tensor, fingerprint, reason_of};
+use super::{Checkpoint, Head, InputForm, Slot, Tensor, fingerprint};
 use crate::{NetworkConfig, RunConfig, Standing};
 
 const FORMAT: &str = "anchorhood-checkpoint";
@@ -210,7 +210,7 @@ pub(super) fn decode(file: &OpenContainer, wanted: Option<RowsOf>) -> Result<Che
     let wanted = match wanted {
         Some(wanted) => wanted,
         None => {
-            file.check_all().map_err(reason_of)?;
+            file.check_all().map_err(|e| e.problem.to_string())?;
             &|pictures| 0..pictures
         }
     };
@@ -393,7 +393,7 @@ fn floats(file: &OpenContainer, name: &str) -> Result<(Vec<usize>, Vec<f32>), St
 
 /// A tensor of whichever kind it is.
 fn any(file: &OpenContainer, name: &str) -> Result<(Vec<usize>, Values), String> {
-    let tensor = file.tensor(name).map_err(reason_of)?;
+    let tensor = file.tensor(name).map_err(|e| e.problem.to_string())?;
     let values = values(name, tensor.dtype, tensor.data)?;
     Ok((tensor.shape.to_vec(), values))
 }
@@ -412,7 +412,7 @@ fn some_rows(
     }
     let row = dtype.bitsize() / 8 * shape[1..].iter().product::<usize>();
     let data = file.bytes_of(name, wanted.start * row..wanted.end * row);
-    let values = values(name, dtype, data.map_err(reason_of)?)?;
+    let values = values(name, dtype, data.map_err(|e| e.problem.to_string())?)?;
     let shape = [&[wanted.len()], &shape[1..]].concat();
     Ok((shape, values))
 }

@@ -19,7 +19,7 @@ use crate::discovery::Neighbourhoods;
 use crate::methods::{StateDict, Values, memory_of, neighbourhoods_of};
 use anchorhood_engine::{Communicator, Graph, Network};
 use anchorhood_models::Form;
-use anchorhood_storage::{Disk, FileError, FileSystem, OpenContainer};
+use anchorhood_storage::{Disk, FileProblem, FileSystem, OpenContainer};
 
 use serde::{Deserialize, Serialize};
 
@@ -329,27 +329,12 @@ fn damaged(path: &Path) -> impl Fn(String) -> CheckpointError {
 }
 
 fn open_file(disk: &dyn FileSystem, path: &Path) -> Result<OpenContainer, CheckpointError> {
-    OpenContainer::open(path, disk).map_err(|error| match error {
-        FileError::Io { path, source } => CheckpointError::Read { path, source },
+    OpenContainer::open(path, disk).map_err(|error| match error.problem {
+        FileProblem::Io(source) => CheckpointError::Read { path: error.path, source },
         // Whole, and of another version.
-        other @ FileError::Version { .. } => {
-            CheckpointError::Mismatch { path: path.into(), reason: reason_of(other) }
+        other @ FileProblem::Version(_) => {
+            CheckpointError::Mismatch { path: path.into(), reason: other.to_string() }
         }
-        other => damaged(path)(reason_of(other)),
+        other => damaged(path)(other.to_string()),
     })
-}
-
-/// What is wrong with a file, without its name: a clause.
-fn reason_of(error: FileError) -> String {
-    match error {
-        FileError::Damaged { place, .. } => format!("it is damaged: {place}"),
-        FileError::NotContainer { reason, .. } => {
-            format!("it is no safetensors file, or only the beginning of one: {reason}")
-        }
-        FileError::Version { found, .. } => {
-            format!("it has format version {found}, and this program reads version 2")
-        }
-        FileError::Content { reason, .. } => reason,
-        FileError::Io { source, .. } => source.to_string(),
-    }
 }

@@ -9,9 +9,9 @@ use std::io;
 use std::path::Path;
 
 use anchorhood_engine::Communicator;
-use anchorhood_storage::{Container, FileError, FileSystem, write_with};
+use anchorhood_storage::{Container, FileProblem, FileSystem, write_with};
 
-use super::{Checkpoint, CheckpointError, format, reason_of};
+use super::{Checkpoint, CheckpointError, format};
 
 /// How often the rows are asked for.
 const PASSES: usize = 2;
@@ -35,9 +35,9 @@ impl Checkpoint {
             write_with(&container, path, disk, &mut |name, see| rows.show_next(name, see));
         // The others show all of theirs, whatever becomes of the file.
         rows.show_rest()?;
-        written.map_err(|error| match error {
-            FileError::Io { path, source } => CheckpointError::Write { path, source },
-            other => CheckpointError::Mismatch { path: path.into(), reason: reason_of(other) },
+        written.map_err(|error| match error.problem {
+            FileProblem::Io(source) => CheckpointError::Write { path: error.path, source },
+            other => CheckpointError::Mismatch { path: path.into(), reason: other.to_string() },
         })
     }
 }
