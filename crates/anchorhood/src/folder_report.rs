@@ -31,12 +31,10 @@ fn no_pictures(kinds: &[&PassedOver]) -> Option<String> {
 fn labels(decided: &FolderLabels) -> Option<String> {
     use FolderLabels::*;
     match decided {
-        NotWanted | TooFew => None,
+        Undecided(_) => None,
         Told(_) | Classes(_) => Some(format!("{decided} (not with --labels none)")),
-        ToldOfSome { .. } | Archives(_) | LoosePictures(_) => Some(decided.to_string()),
-        Dates(_) | Camera(_) | Nested(_) | TooMany { .. } => {
-            Some(format!("{decided}; --labels folders makes them classes"))
-        }
+        Impossible(_) => Some(decided.to_string()),
+        Unlikely(_) => Some(format!("{decided}; --labels folders makes them classes")),
     }
 }
 
@@ -48,7 +46,7 @@ mod tests {
     fn what_shows_something_is_warned_of_and_the_rest_noted() {
         let kind = |ending: &str, files, why| PassedOver { ending: ending.into(), files, why };
         let report = FolderReport {
-            labels: Some(FolderLabels::Dates("2019".into())),
+            labels: Some(FolderLabels::Unlikely("sub-folders are named by dates (2019)".into())),
             passed_over: vec![
                 kind(".heic", 312, Some("so it is")),
                 kind(".txt", 2, None),

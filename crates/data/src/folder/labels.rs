@@ -30,34 +30,12 @@ pub enum FolderLabels {
     Classes(usize),
     /// A list or files beside the pictures tell the classes: so many.
     Told(usize),
-    /// They tell those of some pictures alone.
-    ToldOfSome {
-        /// How many.
-        told: usize,
-        /// All pictures.
-        pictures: usize,
-    },
-    /// They are archives, such as this one.
-    Archives(String),
-    /// Labels are not wanted.
-    NotWanted,
-    /// There are fewer than two with pictures.
-    TooFew,
-    /// So many pictures lie beside them.
-    LoosePictures(usize),
-    /// Their names are dates, such as this one.
-    Dates(String),
-    /// Their names are a camera's, such as this one.
-    Camera(String),
-    /// They are sorted into folders again, such as this one.
-    Nested(String),
-    /// They are too many for so few pictures.
-    TooMany {
-        /// How many.
-        folders: usize,
-        /// Pictures in all of them.
-        pictures: usize,
-    },
+    /// There was nothing to decide: labels are not wanted, or fewer than two have pictures.
+    Undecided(&'static str),
+    /// They cannot be classes, for this reason.
+    Impossible(String),
+    /// They do not look like classes, for this reason; whoever knows better may say so.
+    Unlikely(String),
 }
 
 impl fmt::Display for FolderLabels {
@@ -66,20 +44,8 @@ impl fmt::Display for FolderLabels {
         match self {
             Classes(n) => write!(f, "labels: the {n} sub-folders are taken for classes"),
             Told(n) => write!(f, "labels: {n} classes, as is told beside the pictures"),
-            ToldOfSome { told, pictures } => {
-                write!(f, "no labels: only {told} of {pictures} pictures have one beside them")
-            }
-            Archives(name) => write!(f, "no labels: sub-folders are archives ({name})"),
-            NotWanted => write!(f, "no labels, as was asked for"),
-            TooFew => write!(f, "no labels: there are no sub-folders to tell apart"),
-            LoosePictures(n) => write!(f, "no labels: {n} pictures lie beside the sub-folders"),
-            Dates(name) => write!(f, "no labels: sub-folders are named by dates ({name})"),
-            Camera(name) => write!(f, "no labels: sub-folders are a camera's ({name})"),
-            Nested(name) => write!(f, "no labels: sub-folders are divided again ({name})"),
-            TooMany { folders, pictures } => write!(
-                f,
-                "no labels: {folders} sub-folders are too many classes for {pictures} pictures"
-            ),
+            Undecided(why) => write!(f, "no labels{why}"),
+            Impossible(why) | Unlikely(why) => write!(f, "no labels: {why}"),
         }
     }
 }
@@ -91,21 +57,26 @@ const FEW: usize = 20;
 pub(super) fn decide(found: &Found, root: &str, choice: LabelChoice) -> FolderLabels {
     let (files, told) = (&found.candidates, &found.told);
     match choice {
-        LabelChoice::None => return FolderLabels::NotWanted,
+        LabelChoice::None => return FolderLabels::Undecided(", as was asked for"),
+        LabelChoice::Auto if told.len() == files.len() && !told.is_empty() => {
+            return FolderLabels::Told(told.values().collect::<BTreeSet<_>>().len());
+        }
         LabelChoice::Auto if !told.is_empty() => {
-            let classes: BTreeSet<&String> = told.values().collect();
-            return match told.len() == files.len() {
-                true => FolderLabels::Told(classes.len()),
-                false => FolderLabels::ToldOfSome { told: told.len(), pictures: files.len() },
-            };
+            let (told, pictures) = (told.len(), files.len());
+            let only = format!("only {told} of {pictures} pictures have one beside them");
+            return FolderLabels::Impossible(only);
         }
         LabelChoice::Auto | LabelChoice::Folders => {}
     }
     let folders: BTreeSet<&str> = files.iter().filter_map(|f| first_folder(f)).collect();
+    if folders.len() < 2 {
+        return FolderLabels::Undecided(": there are no sub-folders to tell apart");
+    }
     let loose = files.iter().filter(|f| first_folder(f).is_none()).count();
+    if loose > 0 {
+        return FolderLabels::Impossible(format!("{loose} pictures lie beside the sub-folders"));
+    }
     let against = match choice {
-        _ if folders.len() < 2 => Some(FolderLabels::TooFew),
-        _ if loose > 0 => Some(FolderLabels::LoosePictures(loose)),
         LabelChoice::Auto => against(files, &folders, root),
         LabelChoice::Folders | LabelChoice::None => None,
     };
@@ -120,22 +91,22 @@ fn against(files: &[String], folders: &BTreeSet<&str>, root: &str) -> Option<Fol
         (of_kind * 4 >= folders.len() * 3).then(|| example.to_string())
     };
     if let Some(name) = most(&|name| archive::is_archive(name.as_ref())) {
-        return Some(FolderLabels::Archives(name));
+        return Some(FolderLabels::Impossible(format!("sub-folders are archives ({name})")));
     }
-    if let Some(name) = most(&is_date) {
-        return Some(FolderLabels::Dates(name));
-    }
-    if let Some(name) = most(&is_month).filter(|_| is_date(root)) {
-        return Some(FolderLabels::Dates(format!("{root}/{name}")));
-    }
-    if let Some(name) = most(&is_cameras) {
-        return Some(FolderLabels::Camera(name));
-    }
-    if let Some(name) = divided_again(files, folders.len()) {
-        return Some(FolderLabels::Nested(name));
-    }
-    let (folders, pictures) = (folders.len(), files.len());
-    (folders > FEW && pictures < 3 * folders).then_some(FolderLabels::TooMany { folders, pictures })
+    let months = || most(&is_month).filter(|_| is_date(root)).map(|name| format!("{root}/{name}"));
+    let unlikely = if let Some(name) = most(&is_date).or_else(months) {
+        format!("sub-folders are named by dates ({name})")
+    } else if let Some(name) = most(&is_cameras) {
+        format!("sub-folders are a camera's ({name})")
+    } else if let Some(name) = divided_again(files, folders.len()) {
+        format!("sub-folders are divided again ({name})")
+    } else if folders.len() > FEW && files.len() < 3 * folders.len() {
+        let (folders, pictures) = (folders.len(), files.len());
+        format!("{folders} sub-folders are too many classes for {pictures} pictures")
+    } else {
+        return None;
+    };
+    Some(FolderLabels::Unlikely(unlikely))
 }
 
 /// A year, alone or with what follows it: `2019`, `2019-05`, `20190512`, `2019_05_12 Italy`.
@@ -218,32 +189,39 @@ mod tests {
 
     #[test]
     fn what_does_not() {
-        let dates = [
-            &["2018/05/a.jpg", "2019/01/b.jpg"][..],
-            &["2019-05-12/a.jpg", "2019-05-13 Rome/b.jpg"],
-            &["20190512/a.jpg", "20200101/b.jpg"],
-        ];
-        for names in dates {
-            let said = decided("pictures", names);
-            assert!(matches!(said, FolderLabels::Dates(_)), "{said}");
-        }
-        let months = ["05/a.jpg", "06/b.jpg"];
-        assert_eq!(
-            decided("2019", &months).to_string(),
-            "no labels: sub-folders are named by dates (2019/05)"
-        );
-        let camera = decided("DCIM", &["100CANON/1.jpg", "101CANON/2.jpg"]);
-        assert_eq!(camera, FolderLabels::Camera("100CANON".into()));
-        let places = ["France/Paris/1.jpg", "Italy/Rome/1.jpg", "Italy/Milan/2.jpg"];
-        assert_eq!(decided("x", &places), FolderLabels::Nested("France/Paris".into()));
-        assert_eq!(decided("x", &["a/1.jpg", "a/2.jpg"]), FolderLabels::TooFew);
-        assert_eq!(decided("x", &["a/1.jpg", "b/2.jpg", "c.jpg"]), FolderLabels::LoosePictures(1));
-        let shards = ["a.tar/1.jpg", "b.tar/2.jpg"];
-        assert_eq!(decided("x", &shards), FolderLabels::Archives("a.tar".into()));
         let many: Vec<String> = (0..30).map(|i| format!("person {i}/1.jpg")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        let (folders, pictures) = (30, 30);
-        assert_eq!(decided("x", &many), FolderLabels::TooMany { folders, pictures });
+        for (root, names, why) in [
+            (
+                "x",
+                &["2018/05/a.jpg", "2019/01/b.jpg"][..],
+                ": sub-folders are named by dates (2018)",
+            ),
+            (
+                "x",
+                &["2019-05-12/a.jpg", "2019-05-13 Rome/b.jpg"],
+                ": sub-folders are named by dates",
+            ),
+            ("x", &["20190512/a.jpg", "20200101/b.jpg"], ": sub-folders are named by dates"),
+            ("2019", &["05/a.jpg", "06/b.jpg"], ": sub-folders are named by dates (2019/05)"),
+            (
+                "DCIM",
+                &["100CANON/1.jpg", "101CANON/2.jpg"],
+                ": sub-folders are a camera's (100CANON)",
+            ),
+            (
+                "x",
+                &["France/Paris/1.jpg", "Italy/Rome/1.jpg", "Italy/Milan/2.jpg"],
+                ": sub-folders are divided again (France/Paris)",
+            ),
+            ("x", &["a/1.jpg", "a/2.jpg"], ": there are no sub-folders"),
+            ("x", &["a/1.jpg", "b/2.jpg", "c.jpg"], ": 1 pictures lie beside"),
+            ("x", &["a.tar/1.jpg", "b.tar/2.jpg"], ": sub-folders are archives (a.tar)"),
+            ("x", &many, ": 30 sub-folders are too many classes for 30 pictures"),
+        ] {
+            let said = decided(root, names).to_string();
+            assert!(said.starts_with(&format!("no labels{why}")), "{said}");
+        }
     }
 
     #[test]
@@ -251,12 +229,11 @@ mod tests {
         let mut found = found(&["2018/a.jpg", "2019/b.jpg"]);
         let folders = FolderLabels::Classes(2);
         assert_eq!(decide(&found, "x", LabelChoice::Folders), folders);
-        let none = FolderLabels::NotWanted;
-        assert_eq!(decide(&found, "x", LabelChoice::None), none);
+        let none = decide(&found, "x", LabelChoice::None);
+        assert_eq!(none.to_string(), "no labels, as was asked for");
         found.told.insert("2018/a.jpg".into(), "cat".into());
-        let (told, pictures) = (1, 2);
-        let some = FolderLabels::ToldOfSome { told, pictures };
-        assert_eq!(decide(&found, "x", LabelChoice::Auto), some);
+        let some = decide(&found, "x", LabelChoice::Auto);
+        assert!(some.to_string().contains("only 1 of 2 pictures"), "{some}");
         found.told.insert("2019/b.jpg".into(), "dog".into());
         assert_eq!(decide(&found, "x", LabelChoice::Auto), FolderLabels::Told(2));
         assert_eq!(decide(&found, "x", LabelChoice::Folders), folders);
