@@ -59,13 +59,9 @@ mod tests {
     }
 
     #[test]
-    fn pixels_that_are_missing_are_an_error() {
+    fn missing_pixels_and_a_side_that_no_jpeg_has_are_errors() {
         assert!(encode_png(8, 6, &gradient()[3..]).is_err());
         assert!(encode_jpeg(9, 6, &gradient(), 90).is_err());
-    }
-
-    #[test]
-    fn a_side_that_no_jpeg_has_is_an_error() {
         let long = vec![0; 3 * 70_000];
         let error = encode_jpeg(70_000, 1, &long, 90).unwrap_err();
         assert!(error.contains("70000"), "{error}");

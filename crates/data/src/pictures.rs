@@ -401,21 +401,4 @@ mod tests {
         assert_eq!(colour(&[7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8]), None);
         assert_eq!(colour(&[]), None);
     }
-
-    #[test]
-    fn a_split_keeps_pictures_labels_and_names_together() {
-        let split = Split {
-            pictures: Pictures::new(1, 1, (0..9).collect()).unwrap(),
-            labels: Some(Labels::new(vec![0, 1, 0], vec!["a".into(), "b".into()])),
-            names: vec!["x".into(), "y".into(), "z".into()],
-        };
-        let first = split.subset(&[0, 1]);
-        assert_eq!(first.pictures.len(), 2);
-        assert_eq!(first.labels.unwrap().values(), &[0, 1]);
-        assert_eq!(first.names, ["x", "y"]);
-        let part = split.subset(&[1]);
-        assert_eq!(part.pictures.raw(), &[3, 4, 5]);
-        assert_eq!(part.labels.unwrap().values(), &[1]);
-        assert_eq!(part.names, ["y"]);
-    }
 }

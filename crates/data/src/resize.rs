@@ -29,24 +29,11 @@ impl From<usize> for Extent {
     }
 }
 
-/// Fills `out` (`size`×`size`×3) from the `width`×`height` picture `rgb`. The error says what the
-/// picture lacks.
-pub(crate) fn to_square(
-    rgb: &[u8],
-    width: impl Into<Extent>,
-    height: impl Into<Extent>,
-    size: usize,
-    out: &mut [u8],
-) -> Result<(), String> {
-    to_rectangle(rgb, width.into(), height.into(), [size, size], out)
-}
-
 /// Fills `out` (`to[0]` rows, `to[1]` columns) from the largest part around the picture's centre
-/// that has this shape.
+/// that has this shape. The error says what the picture lacks.
 pub(crate) fn to_rectangle(
     rgb: &[u8],
-    columns: Extent,
-    rows: Extent,
+    [rows, columns]: [Extent; 2],
     to: [usize; 2],
     out: &mut [u8],
 ) -> Result<(), String> {
@@ -78,7 +65,7 @@ pub(crate) fn to_square_by(
 ) -> Result<(), String> {
     let size = by.size;
     if by.is_ours() {
-        return to_rectangle(rgb, columns, rows, [size, size], out);
+        return to_rectangle(rgb, [rows, columns], [size, size], out);
     }
     let (width, height) = (columns.pixels, rows.pixels);
     let whole = width.min(height).min(size) > 0 && rgb.len() == width * height * 3;
@@ -255,7 +242,8 @@ mod tests {
             let noise = |i: usize| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0];
             let rgb: Vec<u8> = (0..width * height * 3).map(noise).collect();
             let mut out = vec![0; size * size * 3];
-            to_square(&rgb, width, height, size, &mut out).unwrap();
+            let sides = [height, width].map(Extent::from);
+            to_rectangle(&rgb, sides, [size, size], &mut out).unwrap();
             // Half a level for each axis, and what rounded weights add.
             let error = |(a, b): (&u8, f64)| (f64::from(*a) - b).abs();
             let pairs = out.iter().zip(naive(&rgb, width, height, size));
@@ -305,8 +293,10 @@ mod tests {
     #[test]
     fn pixels_that_are_missing_are_an_error() {
         let mut out = [0; 12];
-        assert!(to_square(&[0; 26], 3, 3, 2, &mut out).is_err());
-        assert!(to_square(&[], 0, 3, 2, &mut out).is_err());
+        for (rgb, sides) in [(&[0; 26][..], [3, 3]), (&[], [3, 0])] {
+            let sides = sides.map(Extent::from);
+            assert!(to_rectangle(rgb, sides, [2, 2], &mut out).is_err());
+        }
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod tests {
     fn data(n: u8, labelled: bool) -> Dataset {
         let pixels = (0..n).flat_map(|i| [i; 3]).collect();
         let train = Split::from(Pictures::new(1, 1, pixels).unwrap());
+        let train = train.named((0..n).map(|i| i.to_string()).collect()).unwrap();
         let labels = Labels::from_names((0..n).map(|i| ["even", "odd"][usize::from(i % 2)]));
         Dataset::new("numbers", if labelled { train.labelled(labels).unwrap() } else { train })
     }
@@ -53,6 +54,7 @@ mod tests {
             let own: Vec<u32> = numbers(split).iter().map(|n| u32::from(n % 2)).collect();
             assert_eq!(labels.values(), own);
             assert!(numbers(split).is_sorted());
+            assert_eq!(split.names, numbers(split).iter().map(u8::to_string).collect::<Vec<_>>());
         }
         let mut all = [numbers(&train), numbers(&test)].concat();
         all.sort_unstable();

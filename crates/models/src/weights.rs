@@ -80,37 +80,14 @@ pub enum WeightsError {
         /// What was met.
         reason: String,
     },
-    /// An archive of PyTorch's that cannot be read.
-    #[error("{}: not what torch.save(model.state_dict(), …) writes: {reason}", .path.display())]
-    NotTorch {
+    /// A file that holds something else than numbers to compute with, or an archive that cannot be
+    /// read.
+    #[error("{}: {reason}", .path.display())]
+    BadFile {
         /// The file.
         path: PathBuf,
         /// What was met.
         reason: String,
-    },
-    /// A tensor of other numbers.
-    #[error(
-        "{}: {name} is not of f32, f16 or bf16 numbers; convert it with .float()",
-        .path.display()
-    )]
-    NotFloat {
-        /// The file.
-        path: PathBuf,
-        /// The tensor.
-        name: String,
-    },
-    /// A number that is none.
-    #[error(
-        "{}: {name} holds {value}; features of such weights would be numbers that are none",
-        .path.display()
-    )]
-    NotFinite {
-        /// The file.
-        path: PathBuf,
-        /// The tensor.
-        name: String,
-        /// The first such number.
-        value: f32,
     },
     /// No network here has such tensors.
     #[error("the weights are of no network that is known here: {0}")]
@@ -132,9 +109,10 @@ impl Weights {
 
     /// The same from bytes; `path` names them in errors.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Weights, WeightsError> {
+        let bad = |reason| WeightsError::BadFile { path: path.into(), reason };
         let (raw, notes) = if torch_file::is_archive(bytes) {
-            let tensors = torch_file::tensors(bytes)
-                .map_err(|reason| WeightsError::NotTorch { path: path.into(), reason })?;
+            let not = "not what torch.save(model.state_dict(), …) writes";
+            let tensors = torch_file::tensors(bytes).map_err(|why| bad(format!("{not}: {why}")))?;
             (tensors, BTreeMap::new())
         } else {
             safetensors_of(bytes).map_err(|e| WeightsError::NotSafetensors {
@@ -144,12 +122,13 @@ impl Weights {
         };
         let mut tensors = BTreeMap::new();
         for (name, tensor) in raw.into_iter().filter(|(name, _)| !is_counter(name)) {
-            let path = || path.to_path_buf();
-            let Some(values) = floats(&tensor) else {
-                return Err(WeightsError::NotFloat { path: path(), name });
-            };
-            if let Some(value) = values.iter().copied().find(|v| !v.is_finite()) {
-                return Err(WeightsError::NotFinite { path: path(), name, value });
+            let values = floats(&tensor).ok_or_else(|| {
+                bad(format!("{name} is not of f32, f16 or bf16 numbers; convert it with .float()"))
+            })?;
+            if let Some(value) = values.iter().find(|v| !v.is_finite()) {
+                return Err(bad(format!(
+                    "{name} holds {value}; features of such weights would be numbers that are none"
+                )));
             }
             tensors.insert(name, (tensor.shape().to_vec(), values));
         }

@@ -166,8 +166,13 @@ impl Picture {
     pub fn within(&self, side: usize) -> Result<([usize; 2], Vec<u8>), String> {
         let [height, width] = self.height_and_width().map(f64::from);
         let scale = side as f64 / height.max(width);
-        let pixels = |length: f64| ((length * scale).round() as usize).max(side / 8).max(1);
-        let to = [pixels(height), pixels(width)];
+        self.scaled(scale, side / 8)
+    }
+
+    /// The picture, the right way up, its sides so many times as long and at least `least`.
+    fn scaled(&self, scale: f64, least: usize) -> Result<([usize; 2], Vec<u8>), String> {
+        let pixels = |side: u32| ((f64::from(side) * scale).round() as usize).max(least).max(1);
+        let to = self.height_and_width().map(pixels);
         let mut out = vec![0; to[0] * to[1] * 3];
         self.shrunk(to, &mut out)?;
         Ok((to, out))
@@ -205,20 +210,15 @@ impl Picture {
         let [height, width] = self.height_and_width().map(f64::from);
         let scale =
             (longest.max(1) as f64 / height.max(width)).min(1.0 / f64::from(self.shrunk_by));
-        let pixels = |side: f64| (side * scale).round().max(1.0) as usize;
-        let to = [pixels(height), pixels(width)];
-        let mut out = vec![0; to[0] * to[1] * 3];
-        self.shrunk(to, &mut out)?;
-        Ok((to, out))
+        self.scaled(scale, 1)
     }
 
     /// Fills `out` with so many rows and columns of the largest part around the centre that has
     /// this shape, the right way up.
     pub(crate) fn shrunk(&self, to: [usize; 2], out: &mut [u8]) -> Result<(), String> {
-        let [height, width] = self.extents();
         let [rows, columns] = to;
         let as_it_lies = if self.lies_on_its_side() { [columns, rows] } else { to };
-        to_rectangle(self.rgb.as_raw(), width, height, as_it_lies, out)?;
+        to_rectangle(self.rgb.as_raw(), self.extents(), as_it_lies, out)?;
         turn(as_it_lies, self.orientation, out);
         Ok(())
     }

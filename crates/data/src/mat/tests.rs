@@ -53,13 +53,9 @@ fn other_versions_are_named() {
 }
 
 #[test]
-fn a_variable_that_is_not_there_is_named() {
+fn what_is_not_there_or_longer_than_allowed_is_refused() {
     let found = read_from(&mut bytes("plain.mat").as_slice(), ["X"], MOST);
     assert_eq!(found.unwrap_err(), "expected a variable called X");
-}
-
-#[test]
-fn what_is_longer_than_allowed_is_refused() {
     let found = read_from(&mut bytes("compressed.mat").as_slice(), ["numbers"], 8);
     assert!(found.unwrap_err().contains("24 bytes where at most 8"));
 }

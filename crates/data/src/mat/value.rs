@@ -119,6 +119,8 @@ impl Head {
 
 fn read_rest(input: &mut impl Read, head: Head, most: u64, depth: usize) -> Result<Value, Reason> {
     let elements = head.elements()?;
+    let name = head.name;
+    let other_count = |of, found| format!("{name} is to have {elements} {of}, and has {found}");
     match head.class {
         CELL => cells(input, elements, most, depth).map(Value::Cells),
         STRUCTURE => structures(input, elements, most, depth),
@@ -128,28 +130,20 @@ fn read_rest(input: &mut impl Read, head: Head, most: u64, depth: usize) -> Resu
         }
         BYTES => {
             let (kind, bytes) = read_bytes(input, most)?;
-            if kind != UINT8 || bytes.len() != elements {
-                return Err(format!(
-                    "{} is to have {elements} bytes, and has {}",
-                    head.name,
-                    bytes.len()
-                ));
+            match kind == UINT8 && bytes.len() == elements {
+                true => Ok(Value::Bytes(head.dimensions, bytes)),
+                false => Err(other_count("bytes", bytes.len())),
             }
-            Ok(Value::Bytes(head.dimensions, bytes))
         }
         DOUBLE..=LAST_NUMERIC => {
             let (kind, bytes) = read_bytes(input, most)?;
             let numbers = numbers(kind, &bytes)?;
             match numbers.len() == elements {
                 true => Ok(Value::Numbers(numbers)),
-                false => Err(format!(
-                    "{} is to have {elements} numbers, and has {}",
-                    head.name,
-                    numbers.len()
-                )),
+                false => Err(other_count("numbers", numbers.len())),
             }
         }
-        other => Err(format!("{} is of a class that is not read here ({other})", head.name)),
+        other => Err(format!("{name} is of a class that is not read here ({other})")),
     }
 }
 

@@ -256,24 +256,6 @@ fn what_later_readers_need_is_kept() {
     assert_eq!(Index::decode(&pack.index.encode()).as_ref(), Some(&*pack.index));
 }
 
-#[test]
-fn two_at_one_name_leave_a_complete_file() {
-    let (dir, _, file) = parts_to_pack(&["x", "y"]);
-    for _ in 0..5 {
-        std::thread::scope(|scope| {
-            for part in ["x", "y"] {
-                let (folder, file) = (dir.path().join("mine").join(part), &file);
-                let size = Some(16);
-                scope.spawn(move || {
-                    pack(folder.to_str().unwrap(), file, size, true, QUIET).unwrap()
-                });
-            }
-        });
-        assert!(Pack::open(&file).unwrap().damaged(&|| ()).is_empty());
-    }
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
-}
-
 /// Every file operation goes wrong in every way, and the power is cut after each: what is there
 /// afterwards is no file or the whole one, and packing again gives the same bytes.
 #[test]

@@ -17,7 +17,7 @@ use crate::datasets::find_dataset;
 use crate::files::{Listing, Part, Picture, archive, picture_named};
 use crate::open::find;
 use crate::recognise::Contents;
-use crate::resize::to_square;
+use crate::resize::{Extent, to_rectangle};
 use crate::statistics::Sums;
 use crate::{DataError, Dataset, LabelChoice, Labels, PREPROCESSING, Progress, Split, crops};
 
@@ -220,14 +220,15 @@ struct SourcePart<'a> {
 impl<'a> SourcePart<'a> {
     fn of_memory(split: &'a Split) -> Self {
         let pictures = &split.pictures;
-        let (width, height) = (pictures.width(), pictures.height());
+        let own = [pictures.height(), pictures.width()];
         SourcePart {
             len: pictures.len(),
             labels: split.labels.as_ref(),
             names: &split.names,
             fill: Box::new(move |i, size, out| {
-                to_square(pictures.picture(i), width, height, size, out)?;
-                Ok([height as u32, width as u32])
+                let sides = own.map(Extent::from);
+                to_rectangle(pictures.picture(i), sides, [size, size], out)?;
+                Ok(own.map(|pixels| pixels as u32))
             }),
         }
     }

@@ -29,7 +29,7 @@ fn tensors_are_what_pytorch_wrote() {
 
 fn refused(name: &str) -> String {
     let error = Weights::read(&fixture(name)).unwrap_err();
-    assert!(matches!(error, WeightsError::NotTorch { .. }), "{error}");
+    assert!(matches!(error, WeightsError::BadFile { .. }), "{error}");
     error.to_string()
 }
 
