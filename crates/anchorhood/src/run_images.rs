@@ -11,7 +11,7 @@ use crate::error::usage;
 pub fn open_images_of(config: &RunConfig, given: Option<&str>) -> Result<Dataset, Error> {
     let mut config = config.clone();
     config.data.crops = CropsChoice::Square; // nobody cuts any
-    open_with_progress(&config, given, FellowReaders::default(), &|_, _| {})
+    open_with_progress(&config, given, None, &|_, _| {})
 }
 
 /// The same to train on, with others or alone, telling about every picture that is decoded.

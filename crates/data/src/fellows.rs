@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Processes that open one data set together, seen from one of them.
-pub trait Fellows: Send + Sync {
-    /// How many there are.
+pub trait Fellows: fmt::Debug + Send + Sync {
+    /// How many there are: more than one.
     fn count(&self) -> usize;
 
     /// This one's part of so many things.
@@ -18,30 +18,5 @@ pub trait Fellows: Send + Sync {
     fn share(&self, own: Vec<u8>) -> Result<Vec<Vec<u8>>, String>;
 }
 
-/// The others, if there are any. Who else reads is no part of what is read: all are equal.
-#[derive(Clone, Default)]
-pub struct FellowReaders(Option<Arc<dyn Fellows>>);
-
-impl FellowReaders {
-    /// Some others; nobody where there is one process.
-    pub fn new(fellows: Arc<dyn Fellows>) -> Self {
-        FellowReaders(Some(fellows).filter(|f| f.count() > 1))
-    }
-
-    pub(crate) fn get(&self) -> Option<&dyn Fellows> {
-        self.0.as_deref()
-    }
-}
-
-impl PartialEq for FellowReaders {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl fmt::Debug for FellowReaders {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let count = self.get().map_or(1, Fellows::count);
-        write!(f, "{count} readers")
-    }
-}
+/// The others, if there are any.
+pub type FellowReaders = Option<Arc<dyn Fellows>>;

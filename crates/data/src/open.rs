@@ -13,7 +13,7 @@ use crate::{
 pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
 /// What to load of a data set.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// Decides what `shapes` draws, and what a folder holds out or a limit keeps.
     pub seed: u64,
@@ -58,7 +58,7 @@ impl Default for LoadOptions {
             crops: CropsFrom::Picture,
             shapes_train: 5000,
             shapes_test: 1000,
-            fellows: FellowReaders::default(),
+            fellows: None,
         }
     }
 }

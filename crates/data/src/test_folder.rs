@@ -2,10 +2,20 @@
 
 use std::io::Cursor;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use tempfile::TempDir;
+
+/// A file or folder of `tests/fixtures`.
+pub(crate) fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// The bytes of one of `tests/fixtures/jpeg`.
+pub(crate) fn jpeg(name: &str) -> Vec<u8> {
+    std::fs::read(fixture(&format!("jpeg/{name}.jpg"))).unwrap()
+}
 
 /// A temporary folder; it derefs to its path.
 pub(crate) struct TestFolder(TempDir);

@@ -6,9 +6,9 @@ use anchorhood_data::{DataError, Dataset, LoadOptions, open_with_progress};
 
 use crate::Told;
 
-/// Pictures, and what they were opened with.
+/// Pictures, and what they were opened with: the data set and all options.
 #[derive(Default)]
-pub(crate) struct Open(Option<(String, LoadOptions, Arc<Dataset>)>);
+pub(crate) struct Open(Option<(String, Arc<Dataset>)>);
 
 impl Open {
     /// Those of a data set; others are closed first. Who listens hears how far it is.
@@ -18,9 +18,8 @@ impl Open {
         options: LoadOptions,
         observer: &mut (dyn FnMut(Told) + Send),
     ) -> Result<Arc<Dataset>, DataError> {
-        if let Some((of, with, data)) = &self.0
-            && (of.as_str(), with) == (spec, &options)
-        {
+        let asked = format!("{spec} {options:?}");
+        if let Some((_, data)) = self.0.as_ref().filter(|(with, _)| *with == asked) {
             return Ok(data.clone());
         }
         self.0 = None; // its memory first
@@ -31,7 +30,7 @@ impl Open {
             }
         })?;
         let data = Arc::new(data);
-        self.0 = Some((spec.into(), options, data.clone()));
+        self.0 = Some((asked, data.clone()));
         Ok(data)
     }
 }

@@ -263,30 +263,30 @@ impl<M: Message> Value for M {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
+/// A message with a field of every kind, for tests here and for `crates/fuzzing`.
+#[doc(hidden)]
+pub mod example {
     crate::protobuf! {
-        struct Part {
-            a: i32 = 1,
+        pub struct Part {
+            pub a: i32 = 1,
         }
-        struct Whole {
-            number: i32 = 1,
-            text: String = 2,
-            part: Option<Part> = 3,
-            long: i64 = 4,
-            ratio: f32 = 5,
-            time: f64 = 6,
-            raw: Vec<u8> = 7,
-            set: Option<f32> = 8,
-            parts: Vec<Part> = 9,
-            numbers: Vec<i64> = 16,
-            names: Vec<String> = 17,
+        pub struct Whole {
+            pub number: i32 = 1,
+            pub text: String = 2,
+            pub part: Option<Part> = 3,
+            pub long: i64 = 4,
+            pub ratio: f32 = 5,
+            pub time: f64 = 6,
+            pub raw: Vec<u8> = 7,
+            pub set: Option<f32> = 8,
+            pub parts: Vec<Part> = 9,
+            pub numbers: Vec<i64> = 16,
+            pub names: Vec<String> = 17,
         }
     }
 
-    fn whole() -> Whole {
+    /// With something in each.
+    pub fn whole() -> Whole {
         Whole {
             number: -2,
             text: "testing".into(),
@@ -301,6 +301,12 @@ mod tests {
             names: vec!["".into(), "ü".into()],
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::example::*;
+    use super::*;
 
     /// The examples of the specification, and what follows from its rules.
     #[test]

@@ -1,6 +1,7 @@
 //! What several processes that train together must agree on, and who decides where their clocks or
 //! machines could differ: the first.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -40,10 +41,17 @@ pub(crate) fn check_shares(
 
 /// The processes that open a data set together, for [`LoadOptions`](anchorhood_data::LoadOptions).
 pub fn fellow_readers(together: &Communicator) -> FellowReaders {
-    FellowReaders::new(Arc::new(Readers(together.clone())))
+    let several = together.ranks() > 1;
+    several.then(|| Arc::new(Readers(together.clone())) as Arc<dyn Fellows>)
 }
 
 struct Readers(Communicator);
+
+impl fmt::Debug for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} readers", self.0.ranks())
+    }
+}
 
 impl Fellows for Readers {
     fn count(&self) -> usize {

@@ -230,52 +230,36 @@ mod tests {
     use super::*;
     use crate::LoadOptions;
     use crate::files::open_within;
+    use crate::test_folder::fixture;
 
     /// A published set is not decoded when it is opened; what is decoded later is what memory would
-    /// have held.
+    /// have held. A file that cannot be read is the same plain grey picture in memory, on demand
+    /// and in a pack, under its own label, and is named.
     #[test]
-    fn too_large_for_memory() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/imagenet");
-        let options = LoadOptions { size: Some(24), ..LoadOptions::default() };
-        let load = |most| {
-            let read = std::sync::atomic::AtomicUsize::new(0);
-            let count = |done, _| read.store(done, std::sync::atomic::Ordering::Relaxed);
-            let listing = open(Path::new(folder)).unwrap();
-            let data = open_within(listing, &options, &count, most).unwrap();
-            (data, read.into_inner())
-        };
-        let ((memory, read), (disk, untouched)) = (load(u64::MAX), load(0));
-        assert_eq!((read, untouched), (10, 0));
-        assert_eq!((memory.mean, &memory.train.names), (disk.mean, &disk.train.names));
-        assert_eq!(memory.train.labels, disk.train.labels);
-        assert_eq!(memory.train.pictures.raw(), disk.train.pictures.raw());
-        assert!(!disk.train.pictures.is_resident());
-    }
-
-    /// A file that cannot be read is the same plain grey picture in memory, on demand and in a
-    /// pack, under its own label, and is named.
-    #[test]
-    fn an_unreadable_picture_is_grey_wherever_it_is() {
+    fn too_large_for_memory_and_with_an_unreadable_picture() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("imagenet");
-        let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/imagenet");
-        anchorhood_testing::copy_folder(Path::new(fixture), &folder);
+        anchorhood_testing::copy_folder(&fixture("imagenet"), &folder);
         let first = list(&folder).unwrap().train.files[0].clone();
         std::fs::write(folder.join(&first), "no picture").unwrap();
         let options = LoadOptions { size: Some(24), ..LoadOptions::default() };
-        let load = |most| {
-            let listing = open(&folder).unwrap();
-            open_within(listing, &options, &|_, _| {}, most).unwrap()
+        let load = |most, decoded| {
+            let read = std::sync::atomic::AtomicUsize::new(0);
+            let count = |done, _| read.store(done, std::sync::atomic::Ordering::Relaxed);
+            let data = open_within(open(&folder).unwrap(), &options, &count, most).unwrap();
+            assert_eq!(read.into_inner(), decoded);
+            data
         };
         let to = dir.path().join("imagenet.pack");
         let spec = format!("imagenet:{}", folder.display());
         crate::pack(&spec, &to, Some(24), false, &|_, _| {}).unwrap();
         let pack = crate::open(to.to_str().unwrap(), &LoadOptions::default()).unwrap();
-        let all = [load(u64::MAX), load(0), pack];
+        let all = [load(u64::MAX, 10), load(0, 0), pack];
+        assert!(!all[1].train.pictures.is_resident());
         for data in &all {
             let pictures = &data.train.pictures;
             assert!(data.skipped.is_empty());
-            assert_eq!(data.train.names, all[0].train.names);
+            assert_eq!((data.mean, &data.train.names), (all[0].mean, &all[0].train.names));
             assert_eq!(data.train.labels, all[0].train.labels);
             assert_eq!(pictures.raw(), all[0].train.pictures.raw());
             assert!(pictures.picture(0).iter().all(|&v| v == 128));

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use anchorhood_storage::read_at_most;
 
 use crate::DataError;
-use crate::files::{Listing, Part};
+use crate::files::{Listing, picture_named};
 
 /// The text of a file of at most `most` bytes.
 pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, DataError> {
@@ -27,17 +27,14 @@ pub(super) fn check_there(
     list: impl Fn(&str) -> PathBuf,
 ) -> Result<(), DataError> {
     for (split, part) in listing.parts() {
-        check_part(part, &listing.root, || list(split))?;
+        let paths = part.files.iter().map(|file| picture_named(&listing.root, file));
+        let mut missing = paths.filter(|path| !path.is_file());
+        if let Some(first) = missing.next() {
+            let missing = 1 + missing.count();
+            return Err(DataError::not_there(list(split), part.files.len(), missing, &first));
+        }
     }
     Ok(())
-}
-
-fn check_part(part: &Part, root: &Path, list: impl Fn() -> PathBuf) -> Result<(), DataError> {
-    let mut missing = part.missing(root);
-    let Some(first) = missing.next() else {
-        return Ok(());
-    };
-    Err(DataError::not_there(list(), part.files.len(), 1 + missing.count(), &first))
 }
 
 #[cfg(test)]

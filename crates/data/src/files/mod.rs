@@ -139,9 +139,4 @@ impl Part {
     pub fn classes(&self) -> &[String] {
         self.labels.as_ref().map_or(&[][..], Labels::classes)
     }
-
-    /// Files listed here that are not there.
-    pub fn missing<'a>(&'a self, root: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
-        self.files.iter().map(|f| picture_named(root, f)).filter(|path| !path.is_file())
-    }
 }

@@ -64,8 +64,8 @@ pub(crate) fn open_within(
     let reader = Reader {
         root: &listing.root,
         size,
-        fits: needed as u64 <= most / options.fellows.get().map_or(1, |f| f.count() as u64),
-        fellows: options.fellows.get(),
+        fits: needed as u64 <= most / options.fellows.as_ref().map_or(1, |f| f.count() as u64),
+        fellows: options.fellows.as_deref(),
         crops,
         surveyed: listing.set.is_none(),
         step: &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, total),

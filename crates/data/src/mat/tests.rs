@@ -1,19 +1,13 @@
 //! Files as scipy writes them (tools/golden/set_fixtures.py), and files that nobody should have
 //! written.
 
-use std::path::PathBuf;
-
 use super::*;
+use crate::test_folder::fixture;
 
 const MOST: u64 = 1 << 20;
 
-fn fixture(name: &str) -> PathBuf {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/mat");
-    PathBuf::from(folder).join(name)
-}
-
 fn bytes(name: &str) -> Vec<u8> {
-    std::fs::read(fixture(name)).unwrap()
+    std::fs::read(fixture("mat").join(name)).unwrap()
 }
 
 fn all(mut bytes: &[u8]) -> Result<[Value; 5], String> {

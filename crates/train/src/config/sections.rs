@@ -3,7 +3,7 @@
 
 use crate::evaluation::KnnOptions;
 use crate::methods::{MlpSettings, ViewPasses};
-use anchorhood_data::{Augmentation, FellowReaders, LoadOptions};
+use anchorhood_data::{Augmentation, LoadOptions};
 use anchorhood_engine::{Graph, Optimiser, Result};
 use anchorhood_models::Form;
 
@@ -27,7 +27,7 @@ impl DataConfig {
             crops: self.crops,
             shapes_train: self.shapes_train,
             shapes_test: self.shapes_test,
-            fellows: FellowReaders::default(),
+            fellows: None,
         }
     }
 

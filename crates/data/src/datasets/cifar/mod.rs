@@ -170,46 +170,42 @@ fn split(
     let mut pixels = vec![0; files.len() * records * PIXELS];
     let mut labels = Vec::with_capacity(files.len() * records);
     for (file, out) in files.iter().zip(pixels.chunks_exact_mut(records * PIXELS)) {
-        match source.form.coding {
-            Coding::Binary { label_bytes } => {
-                binary(source, file, label_bytes, records, out, &mut labels)?
-            }
-            Coding::Python { labels: key, .. } => {
-                python(source, file, key, records, out, &mut labels)?
-            }
+        let read = match source.form.coding {
+            Coding::Binary { label_bytes } => binary(source, file, label_bytes, records, out)?,
+            Coding::Python { labels, .. } => python(source, file, labels, records, out)?,
+        };
+        for (number, label) in read.into_iter().enumerate() {
+            labels.push(checked(source, file, number, label)?);
         }
     }
     let labels = Labels::new(labels, classes.to_vec());
     Split::from(Pictures::new(SIDE, SIDE, pixels)?).labelled(labels)
 }
 
+/// Fills in the pictures of a file; their labels.
 fn binary(
     source: &mut Source,
     file: &str,
     label_bytes: usize,
     records: usize,
     out: &mut [u8],
-    labels: &mut Vec<u32>,
-) -> Result<(), DataError> {
+) -> Result<Vec<u64>, DataError> {
     let record = label_bytes + PIXELS;
     let bytes = source.read(file, Some((records * record) as u64))?;
-    for (number, record) in bytes.chunks_exact(record).enumerate() {
-        labels.push(checked(source, file, number, u64::from(record[label_bytes - 1]))?);
-    }
-    out.par_chunks_exact_mut(PIXELS)
-        .zip(bytes.par_chunks_exact(record))
-        .for_each(|(out, record)| interleave(&record[label_bytes..], out));
-    Ok(())
+    let planes = bytes.par_chunks_exact(record).map(|record| &record[label_bytes..]);
+    out.par_chunks_exact_mut(PIXELS).zip(planes).for_each(|(out, planes)| interleave(planes, out));
+    let labels = bytes.chunks_exact(record).map(|record| u64::from(record[label_bytes - 1]));
+    Ok(labels.collect())
 }
 
+/// The same.
 fn python(
     source: &mut Source,
     file: &str,
     key: &str,
     records: usize,
     out: &mut [u8],
-    labels: &mut Vec<u32>,
-) -> Result<(), DataError> {
+) -> Result<Vec<u64>, DataError> {
     let bytes = source.read(file, None)?;
     let bad = |reason: String| {
         DataError::bad(source.path(file), format!("not a CIFAR python file: {reason}"))
@@ -224,13 +220,9 @@ fn python(
             values.len()
         )));
     }
-    for (number, &label) in values.iter().enumerate() {
-        labels.push(checked(source, file, number, u64::try_from(label).unwrap_or(u64::MAX))?);
-    }
-    out.par_chunks_exact_mut(PIXELS)
-        .zip(data.par_chunks_exact(PIXELS))
-        .for_each(|(out, planes)| interleave(planes, out));
-    Ok(())
+    let planes = data.par_chunks_exact(PIXELS);
+    out.par_chunks_exact_mut(PIXELS).zip(planes).for_each(|(out, planes)| interleave(planes, out));
+    Ok(values.iter().map(|label| u64::try_from(*label).unwrap_or(u64::MAX)).collect())
 }
 
 fn checked(source: &Source, file: &str, record: usize, label: u64) -> Result<u32, DataError> {

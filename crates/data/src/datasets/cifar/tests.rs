@@ -2,15 +2,12 @@
 //! tools/golden/cifar_fixtures.py, which says what their bytes are.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tempfile::TempDir;
 
 use super::*;
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
-}
+use crate::test_folder::fixture;
 
 /// Byte `p` (in planes) of picture `i` of file `f`.
 fn pixel(f: usize, i: usize, p: usize) -> u8 {
@@ -96,8 +93,8 @@ fn pack(folder: &Path, archive: &Path) {
 
 #[test]
 fn folders_of_both_forms_and_their_parents() {
-    check10(&fixtures().join("cifar-10-batches-py"));
-    check100(&fixtures().join("cifar-100-python"));
+    check10(&fixture("cifar-10-batches-py"));
+    check100(&fixture("cifar-100-python"));
     let dir = TempDir::new().unwrap();
     binary10(&dir.path().join("a/cifar-10-batches-bin"));
     check10(&dir.path().join("a/cifar-10-batches-bin"));
@@ -114,9 +111,9 @@ fn archives_of_both_forms_and_folders_with_one() {
     binary100(&dir.path().join("a/cifar-100-binary"));
     for (folder, archive, check) in [
         (dir.path().join("a/cifar-10-batches-bin"), "cifar-10-binary.tar.gz", check10 as fn(&Path)),
-        (fixtures().join("cifar-10-batches-py"), "10/cifar-10-python.tar.gz", check10),
+        (fixture("cifar-10-batches-py"), "10/cifar-10-python.tar.gz", check10),
         (dir.path().join("a/cifar-100-binary"), "renamed.TGZ", check100),
-        (fixtures().join("cifar-100-python"), "100/cifar-100-python.tar.gz", check100),
+        (fixture("cifar-100-python"), "100/cifar-100-python.tar.gz", check100),
     ] {
         let path = dir.path().join(archive);
         let within = path.parent().unwrap();
@@ -134,11 +131,11 @@ fn an_archive_of_any_name_is_told_by_its_files() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("renamed.tgz");
     let found = |asked| [&CIFAR10, &CIFAR100].map(|set| locate(set, &path, asked).is_some());
-    pack(&fixtures().join("cifar-100-python"), &path);
+    pack(&fixture("cifar-100-python"), &path);
     assert_eq!((found(false), found(true)), ([false, true], [true, true]));
-    pack(&fixtures().join("cifar-10-batches-py"), &path);
+    pack(&fixture("cifar-10-batches-py"), &path);
     assert_eq!(found(false), [true, false]);
-    pack(&fixtures().join("svhn"), &path);
+    pack(&fixture("svhn"), &path);
     assert_eq!(found(false), [false, false]);
     assert!(open(&CIFAR10, &path).unwrap_err().to_string().contains("this is not CIFAR-10"));
     fs::write(&path, "no archive").unwrap();
@@ -159,9 +156,8 @@ fn places_are_those_of_the_forms() {
 fn resaved_by_python_3() {
     for protocol in [2, 3, 4] {
         let dir = TempDir::new().unwrap();
-        let from = fixtures();
-        anchorhood_testing::copy_folder(&from.join("cifar-10-batches-py"), dir.path());
-        let resaved = from.join(format!("resaved/protocol-{protocol}"));
+        anchorhood_testing::copy_folder(&fixture("cifar-10-batches-py"), dir.path());
+        let resaved = fixture(&format!("resaved/protocol-{protocol}"));
         fs::copy(resaved, dir.path().join("data_batch_1")).unwrap();
         check10(dir.path());
     }
@@ -217,7 +213,7 @@ fn a_picture_folder_is_not_cifar() {
 fn a_cut_archive_is_refused() {
     let dir = TempDir::new().unwrap();
     let archive = dir.path().join("cifar-100-python.tar.gz");
-    pack(&fixtures().join("cifar-100-python"), &archive);
+    pack(&fixture("cifar-100-python"), &archive);
     let whole = fs::read(&archive).unwrap();
     for length in (1..8).map(|eighth| whole.len() * eighth / 8) {
         fs::write(&archive, &whole[..length]).unwrap();

@@ -287,17 +287,11 @@ mod tests {
     use super::*;
     use crate::Picture;
     use crate::files::jpeg::check_whole;
+    use crate::test_folder::jpeg;
 
     /// Images of 203×131 by `tools/golden/jpeg_fixtures.py`, smooth enough that colours sampled
     /// half as often lose nothing.
-    const FILES: [(&str, &[u8]); 6] = [
-        ("444", include_bytes!("../../../tests/fixtures/jpeg/smooth-444.jpg")),
-        ("422", include_bytes!("../../../tests/fixtures/jpeg/smooth-422.jpg")),
-        ("420", include_bytes!("../../../tests/fixtures/jpeg/smooth-420.jpg")),
-        ("restarts", include_bytes!("../../../tests/fixtures/jpeg/smooth-restarts.jpg")),
-        ("grey", include_bytes!("../../../tests/fixtures/jpeg/smooth-grey.jpg")),
-        ("progressive", include_bytes!("../../../tests/fixtures/jpeg/smooth-progressive.jpg")),
-    ];
+    const FILES: [&str; 6] = ["444", "422", "420", "restarts", "grey", "progressive"];
 
     fn read(bytes: &[u8]) -> Option<Eighth> {
         eighth(bytes, &check_whole(bytes).ok()??)
@@ -321,9 +315,10 @@ mod tests {
 
     #[test]
     fn each_pixel_is_the_mean_of_those_of_the_whole_image() {
-        for (name, bytes) in FILES {
-            let whole = Picture::from_bytes(bytes).unwrap();
-            let (width, height, rgb) = read(bytes).unwrap_or_else(|| panic!("{name}"));
+        for name in FILES {
+            let bytes = jpeg(&format!("smooth-{name}"));
+            let whole = Picture::from_bytes(&bytes).unwrap();
+            let (width, height, rgb) = read(&bytes).unwrap_or_else(|| panic!("{name}"));
             assert_eq!((width, height), (203_usize.div_ceil(BY), 131_usize.div_ceil(BY)));
             let (mut sum, mut worst) = (0.0, 0.0_f64);
             // Without the last column and row, which have what the encoder put beyond the edge.
@@ -347,6 +342,6 @@ mod tests {
 
     #[test]
     fn other_kinds_are_left_to_the_whole_decoder() {
-        assert!(read(include_bytes!("../../../tests/fixtures/jpeg/cmyk.jpg")).is_none());
+        assert!(read(&jpeg("cmyk")).is_none());
     }
 }

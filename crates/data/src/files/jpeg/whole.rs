@@ -78,29 +78,26 @@ impl Frame {
 mod tests {
     use super::*;
     use crate::Picture;
+    use crate::test_folder::jpeg;
 
     /// Pictures of 40×24 by `tools/golden/jpeg_fixtures.py`.
-    const FILES: [(&str, &[u8]); 6] = [
-        ("baseline", include_bytes!("../../../tests/fixtures/jpeg/baseline.jpg")),
-        ("progressive", include_bytes!("../../../tests/fixtures/jpeg/progressive.jpg")),
-        ("restarts", include_bytes!("../../../tests/fixtures/jpeg/restarts.jpg")),
-        ("grey", include_bytes!("../../../tests/fixtures/jpeg/grey.jpg")),
-        ("cmyk", include_bytes!("../../../tests/fixtures/jpeg/cmyk.jpg")),
-        ("thumbnail", include_bytes!("../../../tests/fixtures/jpeg/thumbnail.jpg")),
-    ];
+    fn files() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+        let names = ["baseline", "progressive", "restarts", "grey", "cmyk", "thumbnail"];
+        names.into_iter().map(|name| (name, jpeg(name)))
+    }
 
     #[test]
     fn whole_files_are_whole() {
-        for (name, bytes) in FILES {
-            check_whole(bytes).unwrap_or_else(|why| panic!("{name}: {why}"));
-            Picture::from_bytes(bytes).unwrap_or_else(|why| panic!("{name}: {why}"));
+        for (name, bytes) in files() {
+            check_whole(&bytes).unwrap_or_else(|why| panic!("{name}: {why}"));
+            Picture::from_bytes(&bytes).unwrap_or_else(|why| panic!("{name}: {why}"));
         }
     }
 
     /// Every beginning of every file, not only some.
     #[test]
     fn a_file_cut_anywhere_is_noticed() {
-        for (name, bytes) in FILES {
+        for (name, bytes) in files() {
             assert_eq!(bytes[bytes.len() - 2..], [0xFF, EOI], "{name}");
             for end in 2..bytes.len() {
                 let why = check_whole(&bytes[..end]).expect_err(name);
@@ -115,9 +112,9 @@ mod tests {
 
     #[test]
     fn what_follows_the_end_does_not_count() {
-        for (name, bytes) in FILES {
+        for (name, bytes) in files() {
             for more in [&b"\0"[..], b"\xFF", b"\xFF\xD8\xFF\xE1\xFF", &[7; 5000]] {
-                let longer = [bytes, more].concat();
+                let longer = [&bytes, more].concat();
                 check_whole(&longer).unwrap_or_else(|why| panic!("{name}: {why}"));
                 Picture::from_bytes(&longer).unwrap_or_else(|why| panic!("{name}: {why}"));
             }
@@ -127,7 +124,7 @@ mod tests {
     /// What decoders put up with is no reason to refuse a file.
     #[test]
     fn bytes_between_segments_and_fill_bytes_are_passed_over() {
-        for (name, bytes) in FILES {
+        for (name, bytes) in files() {
             for more in [&b"\xFF"[..], b"\xFF\xFF\xFF", b"ab"] {
                 let odd = [&bytes[..2], more, &bytes[2..]].concat();
                 check_whole(&odd).unwrap_or_else(|why| panic!("{name}: {why}"));
@@ -138,8 +135,7 @@ mod tests {
     /// As many bytes as a picture of 40×24 has, and a header that promises 10000×9999.
     #[test]
     fn a_header_that_promises_more_than_there_is() {
-        for (name, bytes) in FILES {
-            let mut bytes = bytes.to_vec();
+        for (name, mut bytes) in files() {
             let size = [0, 24, 0, 40];
             let at = bytes.windows(4).rposition(|w| w == size);
             let at = at.expect("its header");
