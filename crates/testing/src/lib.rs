@@ -81,6 +81,18 @@ pub fn mpirun(ranks: usize) -> Option<Command> {
     Some(mpirun)
 }
 
+/// Compares a page of the documents with what it is made of; `ANCHORHOOD_WRITE_DOCS=1` writes it.
+///
+/// Panics where the page is stale.
+pub fn check_generated(page: &str, text: &str) {
+    let page = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference")).join(page);
+    if std::env::var_os("ANCHORHOOD_WRITE_DOCS").is_some() {
+        std::fs::write(&page, text).expect("the documents can be written");
+    }
+    let fresh = std::fs::read_to_string(&page).is_ok_and(|committed| committed == text);
+    assert!(fresh, "{} is stale: run this test with ANCHORHOOD_WRITE_DOCS=1", page.display());
+}
+
 /// The arguments by which a binary of tests runs one of them alone, ignored or not.
 pub fn only(test: &str) -> [&str; 6] {
     [test, "--exact", "--include-ignored", "--nocapture", "--test-threads", "1"]

@@ -20,6 +20,7 @@ mod model;
 mod moving;
 mod protocols;
 mod ranks;
+mod reference;
 mod refusals;
 mod report;
 mod reproduce;

@@ -6,4 +6,5 @@ mod clients;
 #[path = "../common/mod.rs"]
 mod common;
 mod long;
+mod reference;
 mod run;

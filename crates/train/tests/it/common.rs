@@ -138,7 +138,7 @@ pub fn same_from_any_cut(
 /// A checkpoint's file as it is in every run.
 pub fn without_clock(path: &Path) -> Vec<u8> {
     let mut bytes = std::fs::read(path).unwrap();
-    bytes[34..258].fill(0); // docs/formats.md
+    bytes[34..258].fill(0); // docs/reference/formats.md
     bytes
 }
 

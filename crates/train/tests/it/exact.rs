@@ -100,7 +100,7 @@ fn identical_runs_write_identical_checkpoints_but_for_the_clock() {
         ["round-0", "round-1", "last"].map(|name| std::fs::read(run.dir.checkpoint(name)).unwrap())
     };
     for (one, other) in train_once().iter().zip(&train_once()) {
-        let clock = 34..258; // docs/formats.md
+        let clock = 34..258; // docs/reference/formats.md
         assert!(one.len() > 10_000 && one[..clock.start] == other[..clock.start]);
         assert!(one[clock.end..] == other[clock.end..]);
         assert!(one[clock.clone()] != other[clock]);

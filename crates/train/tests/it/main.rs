@@ -12,6 +12,7 @@ mod interrupted;
 mod methods;
 mod pretext;
 mod ranks;
+mod reference;
 mod settings;
 mod verdict;
 mod views;
