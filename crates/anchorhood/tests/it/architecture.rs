@@ -11,7 +11,7 @@ use toml::Table;
 use crate::tree::{crates, root, sources};
 
 /// The heading of the list in ARCHITECTURE.md.
-const HEADING: &str = "## Who stands on whom";
+const HEADING: &str = "## Dependencies";
 /// Packages whose library has a name of its own.
 const LIBRARIES: [(&str, &str); 2] = [("kamadak-exif", "exif"), ("md-5", "md5")];
 
@@ -33,7 +33,7 @@ fn packages(manifest: &Table, table: &str) -> Vec<String> {
     of(manifest).into_iter().chain(own).collect()
 }
 
-// ---- who stands on whom ----
+// ---- dependencies ----
 
 /// A crate, and the crates it stands on.
 type Edges = Vec<(String, BTreeSet<String>)>;
