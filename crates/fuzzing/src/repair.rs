@@ -2,7 +2,7 @@
 //! would write.
 //!
 //! Each gives nothing where the bytes are so far from the format that there is nothing to repair.
-//! `docs/formats.md` has the layouts.
+//! `docs/reference/formats.md` has the layouts.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;

@@ -152,7 +152,7 @@ def test_data_sets_and_loaders_of_torch(model, pictures):
 
 
 def backbone(model):
-    """torchvision's ResNet-18 at the model's width, below its last layer: what docs/python.md shows."""
+    """torchvision's ResNet-18 at the model's width, below its last layer: what docs/how-to/python.md shows."""
     torch, resnet = needs("torch"), needs("torchvision.models.resnet", "torchvision")
     net = resnet.ResNet(resnet.BasicBlock, [2, 2, 2, 2])
     net.inplanes = width = model.width
@@ -248,17 +248,17 @@ def test_docstrings_run():
 
 
 def test_the_guides_examples_run(folder, tmp_path, monkeypatch):
-    """Every block of Python in docs/python.md, one after the other, with the drawn pictures in place of the reader's own."""
+    """Every block of Python in docs/how-to/python.md, one after the other, with the drawn pictures in place of the reader's own."""
     for module in ("torch", "sklearn", "torchvision"):
         needs(module)
-    text = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/python.md").read_text(encoding="utf-8")
     blocks = [block.split("\n", 1)[1] for block in text.split("```")[1::2] if block.startswith("python\n")]
     assert len(blocks) > 5
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pictures").symlink_to(folder)
     names = {}
     for block in blocks:
-        exec(compile(block, "docs/python.md", "exec"), names)
+        exec(compile(block, "docs/how-to/python.md", "exec"), names)
 
 
 def test_the_tour_runs(tmp_path):

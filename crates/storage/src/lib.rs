@@ -4,7 +4,7 @@
 //! programs, [`Forgetful`] in tests, with which [`attack`] tries all that can happen to a file.
 //! [`AtomicFile`] is a file that is whole or not there, [`AtomicFolder`] a folder, [`AppendFile`] a
 //! file that grows. A [`Container`] is a safetensors file with checksums over every one of its
-//! bytes, in [blocks](BlockSums) that are checked when they are first touched. `docs/formats.md`
+//! bytes, in [blocks](BlockSums) that are checked when they are first touched. `docs/reference/formats.md`
 //! has the bytes. [`protobuf`] writes and reads the messages that other programs' files are made
 //! of.
 

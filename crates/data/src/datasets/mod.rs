@@ -190,10 +190,10 @@ mod tests {
         }
     }
 
-    /// The table of docs/data.md: name, counts, side and batch of each set.
+    /// The table of docs/reference/datasets.md: name, counts, side and batch of each set.
     #[test]
     fn the_documents_table_agrees() {
-        let page = std::fs::read_to_string("../../docs/data.md").unwrap();
+        let page = std::fs::read_to_string("../../docs/reference/datasets.md").unwrap();
         for set in DATASETS.all() {
             let name = format!("`{}`", set.name);
             let row = page.lines().find(|line| {

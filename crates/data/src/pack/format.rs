@@ -16,7 +16,7 @@
 //! Numbers are little-endian, texts a u32 length and UTF-8. Header and index are checked whole when
 //! a pack is opened; a picture has a CRC-32 of its own in the index, compared when the picture is
 //! first touched. A picture that could not be read keeps its place in the index, with the reason,
-//! so that what a seed chooses stays the same. `docs/formats.md` has every field.
+//! so that what a seed chooses stays the same. `docs/reference/formats.md` has every field.
 
 use anchorhood_storage::checksum;
 

@@ -2,7 +2,7 @@
 //! goes on.
 //!
 //! Loading what saving wrote gives back the same bits. Loading anything else gives an error that
-//! says what is wrong with the file; it never panics, whatever the bytes. `docs/formats.md` has
+//! says what is wrong with the file; it never panics, whatever the bytes. `docs/reference/formats.md` has
 //! them.
 
 mod fingerprint;
