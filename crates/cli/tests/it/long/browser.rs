@@ -1,6 +1,6 @@
 //! A real browser walks through the page, and leaves pictures of what it saw under target/tmp/page.
-//! With `ANCHORHOOD_TOUR`, the folder in which docs/tour.md was gone through, it walks there and
-//! leaves the pictures of the documents in docs/.
+//! With `ANCHORHOOD_TOUR`, the folder in which docs/tutorial.md was gone through, it walks there and
+//! leaves the images of the documents in docs/images.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ fn pictures_for_the_documents() {
         return;
     };
     let tour = Path::new(&tour);
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images");
     let aside = aside();
     for (what, name) in [("photos.index", "tour-index"), ("shapes-1", "tour-run")] {
         let served = Served::start_in(tour, &[what]);
@@ -65,7 +65,7 @@ fn pictures_for_the_documents() {
     }
 }
 
-/// The pictures that docs/tour.md and the README show.
+/// The images that docs/tutorial.md and the README show.
 const SHOWN: [&str; 8] = [
     "tour-index-search",
     "tour-index-clusters",
