@@ -227,18 +227,12 @@ impl Graph {
         self.nodes[id.0].shape
     }
 
-    /// Multiplications and additions of a forward pass over one picture, in convolutions and linear
-    /// layers.
-    pub fn forward_flops(&self) -> u64 {
-        self.nodes.iter().map(|n| self.flops_of(n)).sum()
-    }
-
-    /// The same for a training step: the input's gradient and the weights' each cost a forward
-    /// pass, but the first layers need no gradient of the pictures.
+    /// Multiplications and additions of a training step over one picture, in convolutions and linear
+    /// layers: a forward pass, and as much again for the input's gradient and for the weights'; but
+    /// the first layers need no gradient of the pictures.
     pub fn training_flops(&self) -> u64 {
-        let first = |n: &&Node| n.inputs.first() == Some(&NodeId(0));
-        let stem = self.nodes.iter().filter(first);
-        3 * self.forward_flops() - stem.map(|n| self.flops_of(n)).sum::<u64>()
+        let passes = |n: &Node| if n.inputs.first() == Some(&NodeId(0)) { 2 } else { 3 };
+        self.nodes.iter().map(|n| passes(n) * self.flops_of(n)).sum()
     }
 
     fn flops_of(&self, node: &Node) -> u64 {

@@ -1,9 +1,9 @@
 //! Every optimiser beside its naive twin.
 
 use super::*;
-use crate::naive::{self, widen};
+use crate::naive::widen;
 use crate::testing::{
-    all_groups, all_optimisers, assert_close, assert_like_naive, naive_steps, on_every_cpu, uniform,
+    all_groups, all_optimisers, assert_like_naive, naive_steps, on_every_cpu, uniform,
 };
 
 const LEN: usize = 3 * TASK + 100;
@@ -53,20 +53,5 @@ fn lars_leaves_a_tensor_without_a_gradient_or_without_length() {
         update.run(Arch::new(), 0.5, 0, &mut moved, [&mut v, &mut []], &gradient);
         let expected: [f32; 4] = std::array::from_fn(|i| weights[i] - 0.5 * gradient[i]);
         assert_eq!(moved, expected);
-    }
-}
-
-#[test]
-fn moving_average_like_the_naive_one() {
-    let (source, target) = (uniform(1, LEN), uniform(2, LEN));
-    let mut expected = widen(&target);
-    naive::optimisers::ema(f64::from(0.99_f32), &mut expected, &widen(&source));
-    let got = on_every_cpu(|arch| {
-        let mut target = target.clone();
-        ema(arch, 0.99, &mut target, &source);
-        [target]
-    });
-    for [got] in got {
-        assert_close("moving average", &got, &expected, 1e-6);
     }
 }

@@ -5,10 +5,8 @@ use std::slice::from_ref;
 use super::*;
 use crate::cuda::Precision;
 use crate::cuda::testing::OnDevice;
-use crate::naive::{self, widen};
-use crate::testing::{
-    all_groups, all_optimisers, assert_close, assert_like_naive, naive_steps, uniform,
-};
+use crate::naive::widen;
+use crate::testing::{all_groups, all_optimisers, assert_like_naive, naive_steps, uniform};
 
 const MATRICES: usize = 2 * PART + 24;
 const LEN: usize = MATRICES + 64;
@@ -148,29 +146,6 @@ fn a_flag_that_is_up_leaves_everything_unchanged() {
         let net = run(&cuda, optimiser, 1, from_ref(&(0..LEN)), 1);
         assert!(net.read(&cuda) == before, "{optimiser:?}");
         assert_eq!(net.copies.read(&cuda), bf16(&before[0][..MATRICES]));
-    }
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn moving_average_like_the_naive_one() {
-    let cuda = Cuda::new(0, Precision::Bf16).unwrap();
-    let averages = Averages::load(&cuda).unwrap();
-    let m = OnDevice::new(&cuda, &[0.99_f32]);
-    let source = OnDevice::new(&cuda, &values(2));
-    let mut expected = widen(&values(1));
-    naive::optimisers::ema(f64::from(0.99_f32), &mut expected, &widen(&values(2)));
-    for (flag, expected) in [(0_u32, expected), (1, widen(&values(1)))] {
-        let (net, flag) = (Net::new(&cuda), OnDevice::new(&cuda, &[flag]));
-        let places = [m.at, flag.at];
-        averages.follow(cuda.stream(), places, source.at, &net.vectors(), LEN).unwrap();
-        assert_close("target", &net.weights.read(&cuda), &expected, 1e-6);
-        let copies = net.copies.read(&cuda);
-        let close = |(c, w): (&u16, &f64)| {
-            let c = f64::from(f32::from_bits(u32::from(*c) << 16));
-            (c - w).abs() <= w.abs() / 255.0 + 1e-9
-        };
-        assert!(copies.iter().zip(&expected).all(close), "copies");
     }
 }
 
