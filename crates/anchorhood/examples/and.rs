@@ -18,9 +18,9 @@ use std::time::Instant;
 use anchorhood::Device;
 use anchorhood::research::image_batches;
 use anchorhood::research::normalise;
-use anchorhood::research::{Augmentation, EpochOrder, Feed};
+use anchorhood::research::{Augmentation, DataLoader, EpochOrder};
 use anchorhood::research::{
-    Batch, BatchSource, Buffer, ConvSpec, DevicePositives, Epoch, Graph, Loss, Network,
+    Batch, Buffer, ConvSpec, DeviceLoader, DevicePositives, Epoch, Graph, Loss, Network,
     NetworkOptions, NodeId, Optimiser, Positives, Scan, SoftmaxLoss, Stream,
 };
 use anchorhood::research::{Draws, DrawsFor};
@@ -127,15 +127,17 @@ impl And {
     /// Gives the mean loss of each epoch and the kNN accuracy at the end.
     pub fn train(mut self) -> Result<(Vec<f64>, f64)> {
         let mut stream = self.device.stream()?;
-        let feed = Feed {
-            pictures: self.data.train.pictures.clone(),
+        let loader = DataLoader {
+            images: self.data.train.pictures.clone(),
             views: Augmentation::default().into(),
             mean: self.data.mean,
             std: self.data.std,
             seed: self.settings.seed,
             batch: self.settings.batch,
+            part: 0..self.settings.batch,
+            threads: 1,
         };
-        let mut batches = self.device.batches(image_batches(feed, 1))?;
+        let mut batches = self.device.batches(image_batches(loader))?;
         if self.settings.init_memory {
             let features = self.embed(&self.data.train.pictures.clone())?;
             self.memory.rows = self.device.upload(&features)?;
@@ -161,7 +163,7 @@ impl And {
     fn epoch(
         &mut self,
         stream: &mut Stream,
-        batches: &mut BatchSource,
+        batches: &mut DeviceLoader,
         round: usize,
         epoch: usize,
     ) -> Result<f64> {

@@ -8,13 +8,12 @@
 //! without any of the training loop.
 
 pub use anchorhood_data::{
-    Archive, Augmentation, CheckReport, DataError, DatasetSpec, EpochOrder, Feed, Problem, Read,
+    Archive, Augmentation, CheckReport, DataError, DataLoader, DatasetSpec, EpochOrder, Problem, Read,
     SplitCount, Squaring, normalise,
 };
 pub use anchorhood_engine::{
-    Activation, Batch, BatchForm, BatchKernel, BatchMaker, BatchSource, Buffer, Communicator,
-    ConvSpec, DevicePositives, Epoch, Graph, HostBatch, HostBatches, Loss, Network, NetworkOptions,
-    NodeId, Norm, Op, Optimiser, Parameter, Positives, Precision, Result, Role, Scan, Shape,
+    Activation, Batch, Buffer, Communicator, ConvSpec, DeviceLoader, DevicePositives, Epoch,
+    Graph, KernelSource, LoadBatches, Loss, Network, NetworkOptions, NodeId, TakeBatch, Norm, Op, Optimiser, Parameter, Positives, Precision, Result, Role, Scan, Shape,
     SoftmaxLoss, Stream, Window,
 };
 pub use anchorhood_models::{BACKBONES, Backbone, Form, RESNET18, Weights};

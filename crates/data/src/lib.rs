@@ -1,25 +1,28 @@
 //! Where do pictures come from, and what does the network see of them?
 //!
 //! [`open`] turns what a user typed into a [`Dataset`], [`Dataset::new`] pictures of one's own; a
-//! [`Loader`] prepares its pictures, augmented, ahead of training.
+//! [`DataLoader`] says what batches are made of, and a [`Prefetcher`] prepares them, augmented, ahead
+//! of training.
 //!
 //! ```
-//! use anchorhood_data::{Augmentation, Feed, LoadOptions, Loader, open};
+//! use anchorhood_data::{Augmentation, DataLoader, LoadOptions, open};
 //!
 //! let options = LoadOptions { shapes_train: 200, ..LoadOptions::default() };
 //! let data = open("shapes", &options)?;
-//! let feed = Feed {
-//!     pictures: data.train.pictures.clone(),
+//! let loader = DataLoader {
+//!     images: data.train.pictures.clone(),
 //!     views: Augmentation::default().into(),
 //!     mean: data.mean,
 //!     std: data.std,
 //!     seed: 0,
 //!     batch: 64,
+//!     part: 0..64,
+//!     threads: 1,
 //! };
-//! let mut loader = Loader::start(feed, 1, 2)?;
-//! let batch = loader.next().expect("a loader never ends");
+//! let mut batches = loader.prefetch(0, 0)?;
+//! let batch = batches.next().expect("there are always more");
 //! assert_eq!(batch.pixels.len(), 64 * 32 * 32 * 3);
-//! loader.recycle(batch);
+//! batches.recycle(batch);
 //! # Ok::<(), anchorhood_data::DataError>(())
 //! ```
 
@@ -70,7 +73,7 @@ pub use files::{
     picture_bytes, picture_named, unseen,
 };
 pub use folder::{FolderLabels, LabelChoice};
-pub use loader::{Batch, Feed, Loader};
+pub use loader::{Batch, DataLoader, Prefetcher};
 pub use memory::{HostMemory, host_memory};
 pub use open::{LoadOptions, Progress, check_place, open, open_with_progress};
 pub use pack::{Packed, pack, pack_on};

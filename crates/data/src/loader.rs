@@ -33,26 +33,14 @@ pub struct Batch {
     pub pixels: Vec<f32>,
 }
 
-/// Prepares batches ahead. An endless iterator; dropping it stops its threads.
-pub struct Loader {
-    shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
-}
+/// Batches that wait at a time, at most.
+const QUEUE: u64 = 4;
 
-struct Shared {
-    work: Work,
-    state: Mutex<State>,
-    /// A batch was taken (there is room), or the end has come.
-    room: Condvar,
-    /// A batch is ready, or a thread has died.
-    ready: Condvar,
-}
-
-/// What batches are made of.
+/// What batches are made of, and how many threads prepare them.
 #[derive(Clone, Debug)]
-pub struct Feed {
-    /// The pictures.
-    pub pictures: Pictures,
+pub struct DataLoader {
+    /// The images.
+    pub images: Pictures,
     /// How they are varied, for each view.
     pub views: Views,
     /// Subtracted from each channel …
@@ -61,16 +49,28 @@ pub struct Feed {
     pub std: [f32; 3],
     /// Decides order and variation.
     pub seed: u64,
-    /// Pictures in a batch.
+    /// Images in a batch, of all processes together.
     pub batch: usize,
+    /// The places of each batch that are prepared here; all of them unless several processes train
+    /// together.
+    pub part: Range<usize>,
+    /// Threads that prepare batches.
+    pub threads: usize,
 }
 
-/// What to prepare, the same for the loader's whole life.
-struct Work {
-    feed: Feed,
-    order: EpochOrder,
-    batches_per_epoch: usize,
-    queue: u64,
+/// Prepares a loader's batches ahead. An endless iterator; dropping it stops its threads.
+pub struct Prefetcher {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    loader: DataLoader,
+    state: Mutex<State>,
+    /// A batch was taken (there is room), or the end has come.
+    room: Condvar,
+    /// A batch is ready, or a thread has died.
+    ready: Condvar,
 }
 
 /// Batches are counted across epochs: ticket = epoch · batches per epoch + number.
@@ -86,50 +86,42 @@ struct State {
     failed: bool,
 }
 
-impl Loader {
-    /// Starts at the first batch of the first epoch, with all of each batch. See
-    /// [`Loader::start_part`].
-    pub fn start(feed: Feed, threads: usize, queue: usize) -> Result<Self, DataError> {
-        let all = 0..feed.batch;
-        Self::start_part(0, 0, feed, all, threads, queue)
+impl DataLoader {
+    /// How many batches make an epoch; a last one that is not full is left out.
+    pub fn batches_per_epoch(&self) -> usize {
+        self.images.len() / self.batch.max(1)
     }
 
-    /// Starts with batch `number` of `epoch`; `number` may lie beyond the epoch's end and then
-    /// counts on in the next. Of each batch, the pictures in the places `part` are prepared.
-    ///
-    /// At most `queue` batches wait at a time. Fails if the pictures do not fill one batch.
-    pub fn start_part(
-        epoch: u64,
-        number: usize,
-        feed: Feed,
-        part: Range<usize>,
-        threads: usize,
-        queue: usize,
-    ) -> Result<Self, DataError> {
-        if feed.batch == 0 {
+    /// In which order epochs go through the images in these places of the batches.
+    pub fn order(&self) -> EpochOrder {
+        EpochOrder {
+            seed: self.seed,
+            pictures: self.images.len(),
+            batch: self.batch,
+            part: self.part.clone(),
+        }
+    }
+
+    /// Prepares batches from batch `number` of `epoch` on; `number` may lie beyond the epoch's end
+    /// and then counts on in the next. Fails if the images do not fill one batch.
+    pub fn prefetch(&self, epoch: u64, number: usize) -> Result<Prefetcher, DataError> {
+        if self.batch == 0 {
             return Err(DataError::option("batch", "must be at least 1"));
         }
-        let batches_per_epoch = feed.pictures.len() / feed.batch;
+        if self.part.end > self.batch {
+            return Err(DataError::option("part", "must lie within the batch"));
+        }
+        let batches_per_epoch = self.batches_per_epoch();
         if batches_per_epoch == 0 {
             return Err(DataError::Failed(format!(
                 "{have} pictures do not fill a batch of {}; use a batch of at most {have}",
-                feed.batch,
-                have = feed.pictures.len()
+                self.batch,
+                have = self.images.len()
             )));
         }
         let first = epoch * batches_per_epoch as u64 + number as u64;
         let shared = Arc::new(Shared {
-            work: Work {
-                order: EpochOrder {
-                    seed: feed.seed,
-                    pictures: feed.pictures.len(),
-                    batch: feed.batch,
-                    part: part.start..part.end.min(feed.batch),
-                },
-                feed,
-                batches_per_epoch,
-                queue: queue.max(1) as u64,
-            },
+            loader: self.clone(),
             state: Mutex::new(State {
                 next: first,
                 wanted: first,
@@ -142,33 +134,36 @@ impl Loader {
             room: Condvar::new(),
             ready: Condvar::new(),
         });
-        let mut loader = Loader { shared, threads: Vec::new() };
-        for i in 0..threads.max(1) {
-            let shared = Arc::clone(&loader.shared);
+        let mut prefetcher = Prefetcher { shared, threads: Vec::new() };
+        for i in 0..self.threads.max(1) {
+            let shared = Arc::clone(&prefetcher.shared);
             let thread = std::thread::Builder::new().name(format!("loader-{i}"));
             let thread = thread.spawn(move || shared.run());
             let none = |e| format!("a thread could not be started: {e}");
             let thread = thread.map_err(|e| DataError::option("loader threads", none(e)))?;
-            loader.threads.push(thread);
+            prefetcher.threads.push(thread);
         }
-        Ok(loader)
+        Ok(prefetcher)
     }
+}
 
-    /// How many batches make an epoch.
-    pub fn batches_per_epoch(&self) -> usize {
-        self.shared.work.batches_per_epoch
+impl Prefetcher {
+    /// Whether its next batch is this one.
+    pub fn is_at(&self, epoch: u64, number: usize) -> bool {
+        let first = epoch * self.shared.loader.batches_per_epoch() as u64;
+        self.shared.lock().wanted == first + number as u64
     }
 
     /// Gives a batch's memory back, to be filled again.
     pub fn recycle(&self, batch: Batch) {
         let mut state = self.shared.lock();
-        if state.spare.len() as u64 <= self.shared.work.queue {
+        if state.spare.len() as u64 <= QUEUE {
             state.spare.push(batch);
         }
     }
 }
 
-impl Iterator for Loader {
+impl Iterator for Prefetcher {
     type Item = Batch;
 
     /// The next batch, waiting for it if need be. Never `None`. Panics if a loader thread did.
@@ -187,7 +182,7 @@ impl Iterator for Loader {
     }
 }
 
-impl Drop for Loader {
+impl Drop for Prefetcher {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
         self.shared.room.notify_all();
@@ -221,19 +216,19 @@ impl Shared {
         let _alarm = Alarm(self);
         let mut bytes = Vec::new();
         while let Some(mut job) = self.take_job() {
-            self.work.prepare(&mut job, &mut bytes);
+            self.loader.prepare(&mut job, &mut bytes);
             let (epoch, after) = (job.batch.epoch, job.after.take());
             self.lock().done.insert(job.ticket, job.batch);
             self.ready.notify_all();
             if let Some(order) = after {
-                order.get_or_init(|| self.work.order.of(epoch + 1));
+                order.get_or_init(|| self.loader.order().of(epoch + 1));
             }
         }
     }
 
     fn take_job(&self) -> Option<Job> {
         let mut state = self.lock();
-        while !state.stop && state.next >= state.wanted + self.work.queue {
+        while !state.stop && state.next >= state.wanted + QUEUE {
             state = wait(&self.room, state);
         }
         if state.stop {
@@ -241,10 +236,11 @@ impl Shared {
         }
         let ticket = state.next;
         state.next += 1;
-        let per_epoch = self.work.batches_per_epoch as u64;
-        let (epoch, number) = (ticket / per_epoch, (ticket % per_epoch) as usize);
+        let per_epoch = self.loader.batches_per_epoch();
+        let epoch = ticket / per_epoch as u64;
+        let number = (ticket % per_epoch as u64) as usize;
         let order = Arc::clone(state.orders.entry(epoch).or_default());
-        let halfway = number == self.work.batches_per_epoch / 2;
+        let halfway = number == per_epoch / 2;
         let after = halfway.then(|| Arc::clone(state.orders.entry(epoch + 1).or_default()));
         // Threads still in an older epoch hold its order themselves.
         state.orders.retain(|&e, _| e >= epoch);
@@ -254,22 +250,17 @@ impl Shared {
     }
 }
 
-impl Work {
-    /// Pictures of a batch that are prepared here.
-    fn count(&self) -> usize {
-        self.order.part.len()
-    }
-
+impl DataLoader {
     fn prepare(&self, job: &mut Job, bytes: &mut Vec<u8>) {
         let batch = &mut job.batch;
-        let order = job.order.get_or_init(|| self.order.of(batch.epoch));
-        let own = &order[batch.number * self.count()..][..self.count()];
+        let order = job.order.get_or_init(|| self.order().of(batch.epoch));
+        let own = &order[batch.number * self.part.len()..][..self.part.len()];
         batch.indices.clear();
         batch.indices.extend_from_slice(own);
-        let (one, item) = (self.feed.pictures.picture_len(), self.feed.pictures.item_len());
-        let views = self.feed.views.count();
-        batch.pixels.resize(views * self.count() * one, 0.0);
-        if self.feed.pictures.is_resident() {
+        let (one, item) = (self.images.picture_len(), self.images.item_len());
+        let views = self.views.count();
+        batch.pixels.resize(views * self.part.len() * one, 0.0);
+        if self.images.is_resident() {
             self.see_resident(batch, one);
         } else {
             self.decode(&batch.indices, item, bytes);
@@ -278,12 +269,12 @@ impl Work {
     }
 
     fn see_resident(&self, batch: &mut Batch, one: usize) {
-        let (pictures, epoch) = (&self.feed.pictures, batch.epoch);
-        let views = batch.pixels.chunks_exact_mut(self.count() * one);
+        let (images, epoch) = (&self.images, batch.epoch);
+        let views = batch.pixels.chunks_exact_mut(self.part.len() * one);
         let mut unused = vec![];
         for (view, outs) in views.enumerate() {
             for (&i, out) in batch.indices.iter().zip(outs.chunks_exact_mut(one)) {
-                let item = pictures.item_in(i as usize, &mut unused);
+                let item = images.item_in(i as usize, &mut unused);
                 self.see(epoch, i, view, item, out);
             }
         }
@@ -296,7 +287,7 @@ impl Work {
         let outs = bytes.par_chunks_exact_mut(item);
         let pairs = indices.par_iter().zip(outs);
         pairs.for_each_init(Vec::new, |scratch, (&i, out)| {
-            out.copy_from_slice(self.feed.pictures.item_in(i as usize, scratch));
+            out.copy_from_slice(self.images.item_in(i as usize, scratch));
         });
     }
 
@@ -311,16 +302,16 @@ impl Work {
 
     /// A view of item `i` in an epoch.
     fn see(&self, epoch: u64, i: u32, view: usize, item: &[u8], out: &mut [f32]) {
-        let pictures = &self.feed.pictures;
-        let (from, pixels) = pictures.seen_of(item);
+        let images = &self.images;
+        let (from, pixels) = images.seen_of(item);
         augment(
             pixels,
             from,
-            [pictures.height(), pictures.width()],
-            &self.feed.views.settings()[view],
-            &view_draws(self.feed.seed, epoch, i, view as u32),
-            self.feed.mean,
-            self.feed.std,
+            [images.height(), images.width()],
+            &self.views.settings()[view],
+            &view_draws(self.seed, epoch, i, view as u32),
+            self.mean,
+            self.std,
             out,
         );
     }
@@ -352,19 +343,21 @@ mod tests {
         shapes::dataset(0, 8, n, 0).unwrap().train.pictures
     }
 
-    fn feed(n: usize, batch: usize) -> Feed {
-        Feed {
-            pictures: pictures(n),
+    fn loader(n: usize, threads: usize, batch: usize) -> DataLoader {
+        DataLoader {
+            images: pictures(n),
             views: Augmentation::default().into(),
             mean: MEAN,
             std: STD,
             seed: 7,
             batch,
+            part: 0..batch,
+            threads,
         }
     }
 
-    fn loader(n: usize, threads: usize, batch: usize, epoch: u64, number: usize) -> Loader {
-        Loader::start_part(epoch, number, feed(n, batch), 0..batch, threads, 3).unwrap()
+    fn started(n: usize, threads: usize, batch: usize) -> Prefetcher {
+        loader(n, threads, batch).prefetch(0, 0).unwrap()
     }
 
     /// What the network sees of a picture.
@@ -377,9 +370,9 @@ mod tests {
 
     #[test]
     fn same_batches_for_any_thread_count() {
-        let expected: Vec<Batch> = loader(50, 1, 8, 0, 0).take(20).collect();
+        let expected: Vec<Batch> = started(50, 1, 8).take(20).collect();
         for threads in [2, 4] {
-            let batches: Vec<Batch> = loader(50, threads, 8, 0, 0).take(20).collect();
+            let batches: Vec<Batch> = started(50, threads, 8).take(20).collect();
             assert!(batches == expected);
         }
     }
@@ -387,7 +380,7 @@ mod tests {
     #[test]
     fn batches_are_as_promised() {
         let pictures = pictures(50);
-        for (k, batch) in loader(50, 2, 8, 0, 0).take(15).enumerate() {
+        for (k, batch) in started(50, 2, 8).take(15).enumerate() {
             assert_eq!((batch.epoch, batch.number), (k as u64 / 6, k % 6));
             let order = Draws::new(7, Stream::Order, batch.epoch, 0).permutation(50);
             assert_eq!(batch.indices, order[batch.number * 8..][..8]);
@@ -403,10 +396,10 @@ mod tests {
         let usual = Augmentation::default();
         let other = Augmentation { blur: 1.0, solarise: 0.5, ..usual };
         let settings = [usual, other, usual];
-        let feed = Feed { views: Views::new(settings.to_vec()).unwrap(), ..feed(20, 5) };
+        let views = Views::new(settings.to_vec()).unwrap();
+        let several = DataLoader { views, ..loader(20, 2, 5) }.prefetch(0, 0).unwrap();
         let pictures = pictures(20);
-        let plain = loader(20, 1, 5, 0, 0);
-        let several = Loader::start(feed, 2, 3).unwrap();
+        let plain = started(20, 1, 5);
         for (one, three) in plain.zip(several).take(9) {
             assert_eq!(one.indices, three.indices);
             let views: Vec<&[f32]> = three.pixels.chunks_exact(5 * 192).collect();
@@ -424,33 +417,36 @@ mod tests {
 
     #[test]
     fn resumes_exactly() {
-        let whole: Vec<Batch> = loader(50, 2, 8, 0, 0).take(20).collect();
+        let whole: Vec<Batch> = started(50, 2, 8).take(20).collect();
         for start in [1, 5, 6, 13] {
             let (epoch, number) = (start as u64 / 6, start % 6);
-            let rest: Vec<Batch> = loader(50, 2, 8, epoch, number).take(20 - start).collect();
-            assert!(rest == whole[start..], "from {start}");
+            let rest = loader(50, 2, 8).prefetch(epoch, number).unwrap();
+            assert!(rest.is_at(epoch, number));
+            assert!(rest.take(20 - start).eq(whole[start..].iter().cloned()), "from {start}");
         }
         // A finished epoch's last position is the next one's first.
-        assert!(loader(50, 1, 8, 0, 6).next().as_ref() == Some(&whole[6]));
+        let mut next = loader(50, 1, 8).prefetch(0, 6).unwrap();
+        assert!(next.is_at(1, 0));
+        assert!(next.next().as_ref() == Some(&whole[6]));
     }
 
     #[test]
     fn buffers_come_back() {
-        let mut loader = loader(64, 1, 16, 0, 0);
+        let mut loader = started(64, 1, 16);
         let mut seen = std::collections::HashSet::new();
         for _ in 0..50 {
             let batch = loader.next().unwrap();
             seen.insert(batch.pixels.as_ptr());
             loader.recycle(batch);
         }
-        // Three may wait, one is being filled, one is with the consumer.
-        assert!(seen.len() <= 5, "{} buffers", seen.len());
+        // Some wait, one is being filled, one is with the consumer.
+        assert!(seen.len() as u64 <= QUEUE + 2, "{} buffers", seen.len());
     }
 
     #[test]
     fn works_ahead_but_not_too_far_and_stops_when_dropped() {
-        let loader = loader(64, 2, 16, 0, 0);
-        let full = || loader.shared.lock().done.len() == 3;
+        let loader = started(64, 2, 16);
+        let full = || loader.shared.lock().done.len() as u64 == QUEUE;
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         while !full() && std::time::Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
@@ -463,13 +459,13 @@ mod tests {
 
     #[test]
     fn one_batch_an_epoch() {
-        let batches: Vec<Batch> = loader(5, 3, 5, 0, 0).take(10).collect();
+        let batches: Vec<Batch> = started(5, 3, 5).take(10).collect();
         assert!(batches.iter().enumerate().all(|(k, b)| b.epoch == k as u64));
     }
 
     #[test]
     fn too_few_pictures_are_an_error() {
-        let start = |batch| Loader::start(feed(5, batch), 1, 1).err();
+        let start = |batch| loader(5, 1, batch).prefetch(0, 0).err();
         let message = start(6).unwrap().to_string();
         assert!(message.contains("5 pictures do not fill a batch of 6"), "{message}");
         assert!(start(0).is_some());
@@ -478,7 +474,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a loader thread has died")]
     fn a_dead_thread_is_noticed() {
-        let mut loader = loader(64, 1, 16, 0, 0);
+        let mut loader = started(64, 1, 16);
         {
             let mut state = loader.shared.lock();
             // An order too short for its batches makes the thread panic.

@@ -6,24 +6,21 @@
 //! loader of the host has prepared. A step sees the same [`Batch`] either way.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use crate::backend::{Parts, both, either};
+use rayon::prelude::*;
+
+use crate::backend::Parts;
 use crate::buffer::of_another_device;
-use crate::cpu::CpuBatches;
-use crate::cuda::CudaBatches;
+use crate::cpu::{indices, values};
+use crate::cuda::{LoaderOnGpu, Made};
 use crate::network::Input;
 use crate::stream::Stream;
-use crate::{Buffer, Error, Result};
+use crate::{Buffer, Device, Error, Result};
 
-/// A kernel that makes views of items, in the language of the device (CUDA C++ is the only one so
-/// far).
-///
-/// It is started with a block for each item of the batch and seven arguments: the words, the items'
-/// bytes, the batch's item numbers (u32), two u64 (the step in the epoch, the epoch), the number of
-/// the view (u32), where the view goes, and null. Block b makes item `indices[b]`.
+/// A kernel of somebody else's, in the language of the device (CUDA C++ is the only one so far).
 #[derive(Clone, Copy, Debug)]
-pub struct BatchKernel {
+pub struct KernelSource {
     /// The text; it includes nothing.
     pub source: &'static str,
     /// The kernel's name in it, and the file's.
@@ -32,41 +29,13 @@ pub struct BatchKernel {
     pub threads: u32,
 }
 
-/// In which form a device wants a view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BatchForm {
-    /// Which view.
-    pub view: usize,
-    /// Channels of a place; those beyond the items' own are zero.
-    pub channels: usize,
-    /// bf16, or else f32.
-    pub bf16: bool,
-    /// 0 where all items are on the device. Else batches take turns in so many places: that of step
-    /// s is place s modulo this, with the items in the step's order.
-    pub ring: usize,
-}
+/// Takes a batch: which items, and their views: view 0 of every item, then view 1, and so on. What
+/// it leaves in either vector may be filled again.
+pub type TakeBatch<'a> = &'a mut dyn FnMut(&mut Vec<u32>, &mut Vec<f32>) -> Result<()>;
 
-/// Item numbers of a batch and its views, prepared by the host: view 0 of every item, then view 1,
-/// and so on.
-#[derive(Clone, Debug, Default)]
-pub struct HostBatch {
-    /// Which items.
-    pub indices: Vec<u32>,
-    /// Their views.
-    pub pixels: Vec<f32>,
-}
-
-/// A data loader of the host.
-pub trait HostBatches: Send {
-    /// The next batch, in the order of its epoch; nothing when preparing has ended.
-    fn next(&mut self) -> Option<HostBatch>;
-
-    /// Takes a batch back, for its memory.
-    fn recycle(&mut self, batch: HostBatch);
-}
-
-/// How batches come about, on a device that makes them or on the host.
-pub trait BatchMaker: Send + Sync {
+/// What a [`DeviceLoader`] asks of a data loader: batches that the host prepares and, where it has
+/// a [kernel](LoadBatches::kernel), what a GPU needs to make them by itself.
+pub trait LoadBatches: Send + Sync {
     /// Items of a batch.
     fn batch(&self) -> usize;
 
@@ -82,34 +51,42 @@ pub trait BatchMaker: Send + Sync {
         self.items() / self.batch().max(1)
     }
 
-    /// Bytes of an item.
-    fn item_bytes(&self) -> usize;
+    /// Values of one view of an item.
+    fn view_values(&self) -> usize;
 
-    /// Values of one view of an item: as many as it has bytes, unless views are cut from more.
-    fn view_values(&self) -> usize {
-        self.item_bytes()
+    /// Has the next batch be that of a step of an epoch; further ones follow, from epoch to epoch.
+    fn seek(&mut self, epoch: u64, step: usize) -> Result<()>;
+
+    /// Hands the next batch over.
+    fn next(&mut self, take: TakeBatch) -> Result<()>;
+
+    /// The kernel by which a GPU makes views, where it is to. It is started with a block for each
+    /// item of the batch and seven arguments: the words, the items' bytes, the batch's item numbers
+    /// (u32), two u64 (the step in the epoch, the epoch), the number of the view (u32), where the
+    /// view goes, and null. Block b makes item `indices[b]`.
+    fn kernel(&self) -> Option<KernelSource> {
+        None
+    }
+
+    /// What the kernel is told of a view: how it is made, and in which form. It has so many
+    /// channels, of which those beyond the items' own are zero, and is bf16 or else f32. The ring
+    /// is 0 where all items are on the device; else batches take turns in so many places: that of
+    /// step s is place s modulo this, with the items in the step's order.
+    fn words(&self, _view: usize, _channels: usize, _bf16: bool, _ring: usize) -> Vec<u32> {
+        vec![]
+    }
+
+    /// Bytes of an item.
+    fn item_bytes(&self) -> usize {
+        0
     }
 
     /// Copies the bytes of some items, one after the other.
-    fn fetch(&self, items: &[u32], bytes: &mut [u8]);
-
-    /// The kernel by which a device makes views.
-    fn kernel(&self) -> BatchKernel;
-
-    /// What the kernel is told, for a form.
-    fn words(&self, form: BatchForm) -> Vec<u32>;
-
-    /// Prepares batches on the host, from a step of an epoch on.
-    fn load(&self, epoch: u64, first: usize) -> Result<Box<dyn HostBatches>>;
+    fn fetch(&self, _items: &[u32], _bytes: &mut [u8]) {}
 
     /// Bytes of items that may lie on the device at once; `usize::MAX` for as many as fit.
     fn most_bytes(&self) -> usize {
         usize::MAX
-    }
-
-    /// Whether the host is to prepare batches, whatever the device can.
-    fn on_host(&self) -> bool {
-        false
     }
 }
 
@@ -141,83 +118,184 @@ impl Scalar {
     pub const MOST: usize = 4;
 }
 
-/// Where batches come from, on a device.
-pub struct BatchSource {
-    pub(crate) backend: Parts<CpuBatches, Box<CudaBatches>>,
+/// Batches on a device, one of which is the current step's.
+pub struct DeviceLoader {
+    pub(crate) batch: usize,
+    pub(crate) views: usize,
+    items: usize,
+    steps: usize,
+    pub(crate) source: Source,
+    /// The items of all steps' batches; none where a data loader prepares them in its own order.
+    order: Vec<u32>,
+    /// The current batch's items.
+    pub(crate) indices: Buffer<u32>,
+    /// The current batch's views where the host prepared them, on the CPU; and all that is a GPU's.
+    pub(crate) place: Parts<Vec<f32>, Box<LoaderOnGpu>>,
 }
 
-impl BatchSource {
+/// What batches are made of.
+pub(crate) enum Source {
+    /// What a data loader of the host prepares.
+    Prepared(Box<dyn LoadBatches>),
+    /// Rows of a matrix on the device.
+    Rows { rows: Arc<Buffer>, dim: usize },
+    /// Items, by a GPU's kernel.
+    Made(Made),
+}
+
+impl DeviceLoader {
+    /// Batches of a data loader.
+    pub(crate) fn new(device: &Device, loader: Box<dyn LoadBatches>) -> Result<Self> {
+        let (batch, views, items) = (loader.batch(), loader.views(), loader.items());
+        let (steps, values) = (loader.steps(), batch * views * loader.view_values());
+        let source = match (&device.backend, loader.kernel()) {
+            (Parts::Cuda(gpu), Some(kernel)) => Source::Made(Made::new(gpu, loader, &kernel)?),
+            _ => Source::Prepared(loader),
+        };
+        DeviceLoader::of(device, source, [batch, views], [items, steps], values)
+    }
+
+    /// Batches of rows of a matrix.
+    pub(crate) fn rows(
+        device: &Device,
+        rows: Arc<Buffer>,
+        dim: usize,
+        batch: usize,
+    ) -> Result<Self> {
+        let items = rows.len() / dim.max(1);
+        let of = [items, items / batch.max(1)];
+        DeviceLoader::of(device, Source::Rows { rows, dim }, [batch, 1], of, 0)
+    }
+
+    fn of(
+        device: &Device,
+        source: Source,
+        [batch, views]: [usize; 2],
+        [items, steps]: [usize; 2],
+        values: usize,
+    ) -> Result<Self> {
+        let place = match &device.backend {
+            Parts::Cpu(_) => Parts::Cpu(vec![]),
+            Parts::Cuda(gpu) => {
+                let on_gpu = match &source {
+                    Source::Prepared(_) => LoaderOnGpu::new(gpu, Some(values), 0),
+                    Source::Rows { .. } | Source::Made(_) => {
+                        LoaderOnGpu::new(gpu, None, steps * batch)
+                    }
+                };
+                Parts::Cuda(Box::new(on_gpu?))
+            }
+        };
+        let indices = device.upload_indices(&vec![0; batch])?;
+        // SAFETY: what is brought are items of an order or a loader, which are checked; before that
+        // nothing reads them.
+        let indices = unsafe { indices.assume_below(items) };
+        Ok(DeviceLoader { batch, views, items, steps, source, order: vec![], indices, place })
+    }
+
     /// Whether the device makes the batches, or holds them.
     pub fn on_device(&self) -> bool {
-        either!(&self.backend, batches => batches.on_device())
+        !matches!(self.source, Source::Prepared(_))
     }
 
-    /// Items of a batch.
-    pub(crate) fn batch(&self) -> usize {
-        either!(&self.backend, batches => batches.batch())
-    }
-
-    /// Views of each item.
-    pub(crate) fn views(&self) -> usize {
-        either!(&self.backend, batches => batches.views())
-    }
-
-    /// The item numbers of this step's batch.
-    pub(crate) fn indices(&self) -> &Buffer<u32> {
-        either!(&self.backend, batches => batches.indices())
+    /// Goes on with an epoch.
+    pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
+        if let Source::Prepared(loader) = &mut self.source {
+            check_schedules(epoch, self.steps)?;
+            return loader.seek(epoch.epoch, epoch.first);
+        }
+        let order = items_of_steps(epoch, self.items, [self.steps, self.batch])?;
+        if let Parts::Cuda(gpu) = &mut self.place {
+            gpu.send_order(order)?;
+        }
+        self.order.clear();
+        self.order.extend_from_slice(order);
+        Ok(())
     }
 
     /// Sees to it that the next step's items are there when its turn comes. Nothing of this is
     /// recorded.
-    pub(crate) fn bring(&mut self, stream: &mut Stream) -> Result<()> {
-        both!(&mut self.backend, &mut stream.backend, batches, stream => batches.bring(stream))
+    pub(crate) fn bring(&mut self, stream: &Stream) -> Result<()> {
+        let step = match (&self.place, &stream.backend) {
+            (Parts::Cpu(_), Parts::Cpu(stream)) => stream.step(),
+            (Parts::Cuda(_), Parts::Cuda(stream)) => stream.step(),
+            _ => return Err(of_another_device()),
+        };
+        if let Source::Prepared(loader) = &mut self.source {
+            return loader.next(&mut |numbers, pixels| {
+                check_items(numbers, self.items)?;
+                match &mut self.place {
+                    Parts::Cpu(own) => {
+                        std::mem::swap(own, pixels);
+                        std::mem::swap(self.indices.memory_mut::<Vec<u32>>()?, numbers);
+                        Ok(())
+                    }
+                    Parts::Cuda(gpu) => gpu.send(numbers, pixels, &mut self.indices),
+                }
+            });
+        }
+        let first = step * self.batch;
+        let over = || Error::Plan("a step beyond the end of its epoch".into());
+        let batch = self.order.get(first..first + self.batch).ok_or_else(over)?;
+        match (&mut self.source, &self.place) {
+            (Source::Made(made), _) => made.bring(step, batch)?,
+            (_, Parts::Cpu(_)) => self.indices.memory_mut::<Vec<u32>>()?.copy_from_slice(batch),
+            (_, Parts::Cuda(_)) => {}
+        }
+        Ok(())
     }
 
     /// First call of a step: its batch is the current one.
-    pub(crate) fn begin_step(&mut self, stream: &mut Stream) -> Result<()> {
-        match (&mut self.backend, &mut stream.backend) {
-            (Parts::Cuda(batches), Parts::Cuda(stream)) => batches.begin_step(stream),
+    pub(crate) fn begin_step(&self, stream: &mut Stream) -> Result<()> {
+        match (&self.place, &mut stream.backend) {
+            (Parts::Cuda(gpu), Parts::Cuda(stream)) => {
+                gpu.begin_step(stream, self.on_device(), &self.indices)
+            }
             _ => Ok(()),
         }
     }
 
     /// The step was asked for: what its items lie in is free after it.
-    pub(crate) fn taken(&mut self, stream: &mut Stream) -> Result<()> {
-        match (&mut self.backend, &mut stream.backend) {
-            (Parts::Cuda(batches), Parts::Cuda(stream)) => batches.taken(stream),
+    pub(crate) fn taken(&mut self, stream: &Stream) -> Result<()> {
+        match (&mut self.source, &stream.backend) {
+            // The stream has counted the step already.
+            (Source::Made(made), Parts::Cuda(stream)) => made.taken(stream.step().wrapping_sub(1)),
             _ => Ok(()),
         }
     }
 
-    /// The CPU's.
-    pub(crate) fn on_cpu(&self) -> Result<&CpuBatches> {
-        match &self.backend {
-            Parts::Cpu(batches) => Ok(batches),
-            Parts::Cuda(_) => Err(of_another_device()),
+    /// Copies some views of the current batch to where a network of the CPU's reads them.
+    pub(crate) fn read(&self, views: &Range<usize>, to: &mut [f32]) -> Result<()> {
+        let Parts::Cpu(pixels) = &self.place else {
+            return Err(of_another_device());
+        };
+        if let Source::Rows { rows, dim } = &self.source {
+            let (rows, dim) = (values(rows)?, *dim);
+            Error::check_length("values of a batch of rows", self.batch * dim, to.len())?;
+            let to = to.par_chunks_exact_mut(dim).zip(indices(&self.indices)?);
+            to.for_each(|(to, i)| to.copy_from_slice(&rows[*i as usize * dim..][..dim]));
+            return Ok(());
         }
-    }
-
-    /// A GPU's.
-    pub(crate) fn on_gpu(&self) -> Result<&CudaBatches> {
-        match &self.backend {
-            Parts::Cuda(batches) => Ok(batches),
-            Parts::Cpu(_) => Err(of_another_device()),
-        }
+        let each = to.len() / views.len();
+        let from = pixels.get(views.start * each..views.end * each);
+        let short = || Error::Plan("a batch of other sizes than the network's".into());
+        to.copy_from_slice(from.ok_or_else(short)?);
+        Ok(())
     }
 }
 
 /// The batch of a step.
 #[derive(Clone, Copy)]
-pub struct Batch<'a>(&'a BatchSource);
+pub struct Batch<'a>(&'a DeviceLoader);
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(source: &'a BatchSource) -> Self {
-        Batch(source)
+    pub(crate) fn new(loader: &'a DeviceLoader) -> Self {
+        Batch(loader)
     }
 
     /// How many items.
     pub fn len(&self) -> usize {
-        self.0.batch()
+        self.0.batch
     }
 
     /// Never.
@@ -227,12 +305,12 @@ impl<'a> Batch<'a> {
 
     /// How many views of each item.
     pub fn views(&self) -> usize {
-        self.0.views()
+        self.0.views
     }
 
     /// The items' numbers.
     pub fn indices(&self) -> &'a Buffer<u32> {
-        self.0.indices()
+        &self.0.indices
     }
 
     /// One view of every item, for a network.
@@ -251,62 +329,6 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A data loader of the host and where it is: it goes on from epoch to epoch by itself.
-pub(crate) struct HostLoader {
-    maker: Arc<dyn BatchMaker>,
-    /// Behind a lock that nobody waits for: a loader is used by one thread.
-    loader: Mutex<Option<Box<dyn HostBatches>>>,
-    /// The epoch and step of the batch that it gives next.
-    next: (u64, usize),
-}
-
-impl HostLoader {
-    pub(crate) fn new(maker: Arc<dyn BatchMaker>) -> Self {
-        HostLoader { maker, loader: Mutex::new(None), next: (0, 0) }
-    }
-
-    pub(crate) fn maker(&self) -> &dyn BatchMaker {
-        &*self.maker
-    }
-
-    /// Goes on with an epoch; begins anew where that is not what comes next.
-    pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
-        check_schedules(epoch, self.maker.steps())?;
-        let loader = self.loader.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if loader.is_none() || self.next != (epoch.epoch, epoch.first) {
-            *loader = None; // its threads first
-            *loader = Some(self.maker.load(epoch.epoch, epoch.first)?);
-            self.next = (epoch.epoch, epoch.first);
-        }
-        Ok(())
-    }
-
-    /// The next batch, of items that there are.
-    pub(crate) fn next(&mut self) -> Result<HostBatch> {
-        let ended = || Error::Device("the data loader has ended".into());
-        let batch = self.running().ok_or_else(ended)?.next();
-        let batch = batch.ok_or_else(ended)?;
-        check_items(&batch.indices, self.maker.items())?;
-        self.next.1 += 1;
-        if self.next.1 == self.maker.steps() {
-            self.next = (self.next.0 + 1, 0);
-        }
-        Ok(batch)
-    }
-
-    /// Takes a batch back, for its memory.
-    pub(crate) fn recycle(&mut self, batch: HostBatch) {
-        if let Some(loader) = self.running() {
-            loader.recycle(batch);
-        }
-    }
-
-    fn running(&mut self) -> Option<&mut Box<dyn HostBatches>> {
-        let loader = self.loader.get_mut();
-        loader.unwrap_or_else(PoisonError::into_inner).as_mut()
-    }
-}
-
 /// Numbers of items that there are.
 fn check_items(indices: &[u32], items: usize) -> Result<()> {
     match indices.iter().find(|i| **i as usize >= items) {
@@ -316,7 +338,7 @@ fn check_items(indices: &[u32], items: usize) -> Result<()> {
 }
 
 /// The items of an epoch's steps: an order names items that there are, and fills all batches.
-pub(crate) fn items_of_steps<'a>(
+fn items_of_steps<'a>(
     epoch: &Epoch<'a>,
     items: usize,
     [steps, batch]: [usize; 2],

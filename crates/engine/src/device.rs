@@ -8,9 +8,8 @@
 use std::sync::Arc;
 
 use crate::backend::{Parts, either};
-use crate::batch::{BatchMaker, BatchSource};
+use crate::batch::{DeviceLoader, LoadBatches};
 use crate::communicator::Communicator;
-use crate::cpu::CpuBatches;
 use crate::graph::Graph;
 use crate::network::{Network, NetworkOptions};
 use crate::shards::scan_shards;
@@ -21,7 +20,7 @@ use crate::{Buffer, Cpu, Cuda, Error, Precision, Result, Shard};
 /// A machine that runs networks.
 #[derive(Clone)]
 pub struct Device {
-    backend: Parts<Cpu, Cuda>,
+    pub(crate) backend: Parts<Cpu, Cuda>,
     communicator: Communicator,
 }
 
@@ -185,24 +184,16 @@ impl Device {
         Stream::among(backend, &self.communicator)
     }
 
-    /// Batches of items, as a maker has it.
-    pub fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<BatchSource> {
-        let backend = match &self.backend {
-            Parts::Cpu(_) => Parts::Cpu(CpuBatches::loaded(maker)),
-            Parts::Cuda(gpu) => Parts::Cuda(Box::new(gpu.batches(maker)?)),
-        };
-        Ok(BatchSource { backend })
+    /// Batches of a data loader.
+    pub fn batches(&self, loader: Box<dyn LoadBatches>) -> Result<DeviceLoader> {
+        DeviceLoader::new(self, loader)
     }
 
     /// Batches of rows of a matrix that is on the device: a row is an item, and its only view.
-    pub fn row_batches(&self, rows: Arc<Buffer>, dim: usize, batch: usize) -> Result<BatchSource> {
+    pub fn row_batches(&self, rows: Arc<Buffer>, dim: usize, batch: usize) -> Result<DeviceLoader> {
         let count = rows.len() / dim.max(1);
         Error::check_length("values of all rows", count * dim, rows.len())?;
-        let backend = match &self.backend {
-            Parts::Cpu(_) => Parts::Cpu(CpuBatches::rows(rows, dim, batch)),
-            Parts::Cuda(gpu) => Parts::Cuda(Box::new(gpu.row_batches(rows, dim, batch)?)),
-        };
-        Ok(BatchSource { backend })
+        DeviceLoader::rows(self, rows, dim, batch)
     }
 
     /// Compares every query with every key: the entropy of its softmax over all keys, its top-k

@@ -57,9 +57,7 @@ mod testing;
 pub mod vectors;
 mod walk;
 
-pub use batch::{
-    Batch, BatchForm, BatchKernel, BatchMaker, BatchSource, Epoch, HostBatch, HostBatches, Scalar,
-};
+pub use batch::{Batch, DeviceLoader, Epoch, KernelSource, LoadBatches, Scalar, TakeBatch};
 pub use buffer::{Buffer, Shard};
 pub use communicator::Communicator;
 pub use cpu::{Cpu, SimdLevel};

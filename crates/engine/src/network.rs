@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::backend::{Parts, both, either};
-use crate::batch::BatchSource;
+use crate::batch::DeviceLoader;
 use crate::buffer::of_another_device;
 use crate::cpu::CpuNetwork;
 use crate::cuda::CudaNetwork;
@@ -96,7 +96,7 @@ pub enum Input<'a> {
     /// Views of the step's batch.
     Views {
         /// The batch.
-        batch: &'a BatchSource,
+        batch: &'a DeviceLoader,
         /// Which of its views.
         views: Range<usize>,
     },
@@ -323,10 +323,10 @@ fn check_input(graph: &Graph, batch: usize, input: &Input) -> Result<()> {
             }
         }
         Input::Views { batch: from, views } => {
-            Error::refuse(views.end > from.views(), || {
-                format!("view {} of batches with {}", views.end - 1, from.views())
+            Error::refuse(views.end > from.views, || {
+                format!("view {} of batches with {}", views.end - 1, from.views)
             })?;
-            Error::check_length("rows of a training batch", batch, views.len() * from.batch())
+            Error::check_length("rows of a training batch", batch, views.len() * from.batch)
         }
     }
 }

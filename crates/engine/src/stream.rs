@@ -15,7 +15,7 @@ pub use step_ops::{Counting, HostLoss, Loss, SoftmaxLoss, Tiles};
 pub(crate) use step_ops::{Labelled, Rows, Views, made_for_shape};
 
 use crate::backend::{Parts, either};
-use crate::batch::{Batch, BatchSource, Epoch};
+use crate::batch::{Batch, DeviceLoader, Epoch};
 use crate::communicator::Communicator;
 use crate::cpu::CpuStream;
 use crate::cuda::GpuStream;
@@ -46,9 +46,9 @@ impl Stream {
     }
 
     /// Goes on with an epoch, or a part of one: the steps to come are its.
-    pub fn begin_epoch(&mut self, source: &mut BatchSource, epoch: &Epoch) -> Result<()> {
+    pub fn begin_epoch(&mut self, loader: &mut DeviceLoader, epoch: &Epoch) -> Result<()> {
         either!(&mut self.backend, stream => stream.begin_epoch(epoch)?);
-        either!(&mut source.backend, batches => batches.begin_epoch(epoch))
+        loader.begin_epoch(epoch)
     }
 
     /// Asks for one step and does not wait for it. `work` makes the same calls every time; it may
@@ -56,36 +56,36 @@ impl Stream {
     /// what it does beside giving work to the device belongs into [`Stream::custom_loss`].
     pub fn step(
         &mut self,
-        source: &mut BatchSource,
+        loader: &mut DeviceLoader,
         work: &mut dyn FnMut(&mut Stream, Batch) -> Result<()>,
     ) -> Result<()> {
-        source.bring(self)?;
+        loader.bring(self)?;
         loop {
             either!(&mut self.backend, stream => stream.begin_step()?);
-            let begun = source.begin_step(self);
-            let worked = begun.and_then(|()| work(self, Batch::new(source)));
+            let begun = loader.begin_step(self);
+            let worked = begun.and_then(|()| work(self, Batch::new(loader)));
             match either!(&mut self.backend, stream => stream.end_step(worked))? {
                 Stepped::Done => break,
                 Stepped::Again => {}
             }
         }
-        source.taken(self)
+        loader.taken(self)
     }
 
     /// All steps of an epoch, or of the rest of one, until the last is done; gives the loss of
     /// each. For `work`, see [`step`](Stream::step).
     pub fn epoch(
         &mut self,
-        source: &mut BatchSource,
+        loader: &mut DeviceLoader,
         epoch: &Epoch,
         work: &mut dyn FnMut(&mut Stream, Batch) -> Result<()>,
     ) -> Result<Vec<f64>> {
-        self.begin_epoch(source, epoch)?;
+        self.begin_epoch(loader, epoch)?;
         // A schedule has a value for every step.
         let steps = epoch.scalars.first().map_or(0, Vec::len).saturating_sub(epoch.first);
         let mut losses = Vec::with_capacity(steps);
         for step in 1..=steps {
-            self.step(source, work)?;
+            self.step(loader, work)?;
             if step % self.capacity() == 0 || step == steps {
                 self.losses(&mut losses)?;
             }
@@ -97,16 +97,16 @@ impl Stream {
     /// Weights, memory and counters are not what they were afterwards.
     pub fn profile(
         &mut self,
-        source: &mut BatchSource,
+        loader: &mut DeviceLoader,
         work: &mut dyn FnMut(&mut Stream, Batch) -> Result<()>,
     ) -> Result<Option<Profile>> {
-        source.bring(self)?;
+        loader.bring(self)?;
         // A CPU cannot tell.
         while let StreamParts::Cuda(gpu) = &mut self.backend
             && gpu.begin_part()?
         {
-            let begun = source.begin_step(self);
-            let worked = begun.and_then(|()| work(self, Batch::new(source)));
+            let begun = loader.begin_step(self);
+            let worked = begun.and_then(|()| work(self, Batch::new(loader)));
             if let StreamParts::Cuda(gpu) = &mut self.backend {
                 gpu.end_part(worked)?;
             }

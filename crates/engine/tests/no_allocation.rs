@@ -6,7 +6,7 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorhood_engine::{Batch, BatchSource, Device, NetworkOptions, Result, Stream};
+use anchorhood_engine::{Batch, Device, DeviceLoader, NetworkOptions, Result, Stream};
 use common::graphs::residual;
 use common::training::{HostViews, TwoViews, WithMemory, epoch, losses_of, row_batches};
 use common::uniform;
@@ -79,8 +79,13 @@ fn steps_with_a_memory(device: &Device) -> Vec<usize> {
 fn steps_of_two_views(device: &Device) -> Vec<usize> {
     let graph = residual(16, 16, 16, FEATURES).unwrap();
     let mut training = TwoViews::new(device, &graph, NetworkOptions::new(BATCH));
-    let views =
-        HostViews { batch: BATCH, views: 2, items: ITEMS, len: graph.nodes()[0].shape.len() };
+    let views = HostViews {
+        batch: BATCH,
+        views: 2,
+        items: ITEMS,
+        len: graph.nodes()[0].shape.len(),
+        ..HostViews::default()
+    };
     allocations_per_step(device, views.on(device), &mut |s, b| training.step(s, b))
 }
 
@@ -88,7 +93,7 @@ fn steps_of_two_views(device: &Device) -> Vec<usize> {
 /// hands rayon a task through a queue that allocates a block for some sixty of them.)
 fn allocations_per_step(
     device: &Device,
-    mut source: BatchSource,
+    mut source: DeviceLoader,
     work: &mut dyn FnMut(&mut Stream, Batch) -> Result<()>,
 ) -> Vec<usize> {
     let mut stream = device.stream().unwrap();

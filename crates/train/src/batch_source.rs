@@ -1,136 +1,108 @@
-//! Where a step's batches come from: pictures, augmented by the device's own kernel or by a data
-//! loader of the host.
-
-use std::ops::Range;
-use std::sync::Arc;
+//! Augmented images as a device takes them: made by its own kernel, or prepared by a data loader of
+//! the host.
 
 use anchorhood_data::augment::kernel::{self, AugmentKernel};
-use anchorhood_data::{Feed, Loader, Pictures};
-use anchorhood_engine::{
-    BatchForm, BatchKernel, BatchMaker, Error, HostBatch, HostBatches, Result,
-};
+use anchorhood_data::{DataLoader, Pictures, Prefetcher};
+use anchorhood_engine::{Error, KernelSource, LoadBatches, Result, TakeBatch};
 
-/// Where batches are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// On the device if it can.
-    #[default]
-    Any,
-    /// On the host, whatever the device can.
-    Host,
-    /// On the device if it can, with no more than so many bytes of pictures on it at once; the rest
-    /// travels as it is needed.
-    Within(usize),
+/// Batches of a data loader for [`Device::batches`](anchorhood_engine::Device::batches), made by
+/// the device where it can: for a training loop of one's own.
+pub fn image_batches(loader: DataLoader) -> Box<dyn LoadBatches> {
+    image_batches_within(loader, Some(usize::MAX))
 }
 
-/// Augmented pictures, for whoever makes batches of them.
-pub(crate) struct PictureBatches {
-    pub(crate) feed: Feed,
-    /// Which pictures of each batch are this process's.
-    pub(crate) part: Range<usize>,
-    /// Of the data loader.
-    pub(crate) threads: usize,
-    pub(crate) placement: Placement,
+/// The same, with no more than so many bytes of images on the device at once (the rest travels as
+/// it is needed); or, without a limit, prepared by the host whatever the device can.
+pub(crate) fn image_batches_within(
+    loader: DataLoader,
+    on_device: Option<usize>,
+) -> Box<dyn LoadBatches> {
+    Box::new(ImageBatches { loader, prefetcher: None, on_device })
 }
 
-/// Augmented batches of images for [`Device::batches`](anchorhood_engine::Device::batches), made by
-/// the device where it can, or by a data loader of so many threads: for a training loop of one's
-/// own.
-pub fn image_batches(feed: Feed, threads: usize) -> Arc<dyn BatchMaker> {
-    let part = 0..feed.batch;
-    Arc::new(PictureBatches { feed, part, threads, placement: Placement::Any })
+struct ImageBatches {
+    loader: DataLoader,
+    /// Since the host was first asked for batches.
+    prefetcher: Option<Prefetcher>,
+    on_device: Option<usize>,
 }
 
-impl BatchMaker for PictureBatches {
+impl LoadBatches for ImageBatches {
     fn batch(&self) -> usize {
-        self.part.len()
-    }
-
-    fn steps(&self) -> usize {
-        self.items() / self.feed.batch.max(1)
+        self.loader.part.len()
     }
 
     fn views(&self) -> usize {
-        self.feed.views.count()
+        self.loader.views.count()
     }
 
     fn items(&self) -> usize {
-        self.feed.pictures.len()
+        self.loader.images.len()
     }
 
-    fn item_bytes(&self) -> usize {
-        self.feed.pictures.item_len()
+    fn steps(&self) -> usize {
+        self.loader.batches_per_epoch()
     }
 
     fn view_values(&self) -> usize {
-        self.feed.pictures.picture_len()
+        self.loader.images.picture_len()
     }
 
-    fn fetch(&self, items: &[u32], bytes: &mut [u8]) {
-        fetch(&self.feed.pictures, items, bytes);
+    fn seek(&mut self, epoch: u64, step: usize) -> Result<()> {
+        if !self.prefetcher.as_ref().is_some_and(|p| p.is_at(epoch, step)) {
+            self.prefetcher = None; // its threads first
+            let prefetcher = self.loader.prefetch(epoch, step);
+            self.prefetcher = Some(prefetcher.map_err(|e| Error::Plan(e.to_string()))?);
+        }
+        Ok(())
     }
 
-    fn kernel(&self) -> BatchKernel {
-        augmentation_kernel()
+    fn next(&mut self, take: TakeBatch) -> Result<()> {
+        let ended = || Error::Device("the data loader has ended".into());
+        let prefetcher = self.prefetcher.as_mut().ok_or_else(ended)?;
+        let mut batch = prefetcher.next().ok_or_else(ended)?;
+        take(&mut batch.indices, &mut batch.pixels)?;
+        prefetcher.recycle(batch);
+        Ok(())
     }
 
-    fn words(&self, form: BatchForm) -> Vec<u32> {
-        let feed = &self.feed;
+    fn kernel(&self) -> Option<KernelSource> {
+        self.on_device.map(|_| augmentation_kernel())
+    }
+
+    fn words(&self, view: usize, channels: usize, bf16: bool, ring: usize) -> Vec<u32> {
+        let (loader, images) = (&self.loader, &self.loader.images);
         let kernel = AugmentKernel {
-            how: feed.views.settings()[form.view],
-            height: feed.pictures.height() as u32,
-            width: feed.pictures.width() as u32,
-            channels: form.channels as u32,
-            bf16: form.bf16,
-            ring: form.ring as u32,
-            slot: if feed.pictures.items_are_slots() { feed.pictures.item_len() as u32 } else { 0 },
-            seed: feed.seed,
-            mean: feed.mean,
-            std: feed.std,
+            how: loader.views.settings()[view],
+            height: images.height() as u32,
+            width: images.width() as u32,
+            channels: channels as u32,
+            bf16,
+            ring: ring as u32,
+            slot: if images.items_are_slots() { images.item_len() as u32 } else { 0 },
+            seed: loader.seed,
+            mean: loader.mean,
+            std: loader.std,
         };
         kernel.words().to_vec()
     }
 
-    fn load(&self, epoch: u64, first: usize) -> Result<Box<dyn HostBatches>> {
-        let (feed, part) = (self.feed.clone(), self.part.clone());
-        let loader = Loader::start_part(epoch, first, feed, part, self.threads, 4);
-        let loader = loader.map_err(|e| Error::Plan(e.to_string()))?;
-        Ok(Box::new(Loaded(loader)))
+    fn item_bytes(&self) -> usize {
+        self.loader.images.item_len()
+    }
+
+    fn fetch(&self, items: &[u32], bytes: &mut [u8]) {
+        fetch(&self.loader.images, items, bytes);
     }
 
     fn most_bytes(&self) -> usize {
-        match self.placement {
-            Placement::Within(bytes) => bytes,
-            Placement::Any | Placement::Host => usize::MAX,
-        }
-    }
-
-    fn on_host(&self) -> bool {
-        self.placement == Placement::Host
-    }
-}
-
-/// A data loader's batches, as the engine takes them.
-struct Loaded(Loader);
-
-impl HostBatches for Loaded {
-    fn next(&mut self) -> Option<HostBatch> {
-        let batch = self.0.next()?;
-        Some(HostBatch { indices: batch.indices, pixels: batch.pixels })
-    }
-
-    fn recycle(&mut self, batch: HostBatch) {
-        self.0.recycle(anchorhood_data::Batch {
-            indices: batch.indices,
-            pixels: batch.pixels,
-            ..Default::default()
-        });
+        self.on_device.unwrap_or(0)
     }
 }
 
 /// The kernel by which a GPU makes batches.
-pub(crate) fn augmentation_kernel() -> BatchKernel {
-    BatchKernel { source: kernel::SOURCE, name: kernel::NAME, threads: kernel::THREADS }
+fn augmentation_kernel() -> KernelSource {
+    KernelSource { source: kernel::SOURCE, name: kernel::NAME, threads: kernel::THREADS }
 }
 
 /// The bytes of some items, one after the other.

@@ -47,7 +47,7 @@ mod verdict;
 mod whitened;
 
 pub use crate::evaluation::Accuracy;
-pub use batch_source::{Placement, image_batches};
+pub use batch_source::image_batches;
 pub use build::{build_method, embedding_graph, judged_graph};
 pub use checkpoint::{
     Checkpoint, CheckpointError, Head, InputForm, Slot, Tensor, check_weights, fingerprint,

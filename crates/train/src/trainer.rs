@@ -1,15 +1,16 @@
 //! A method in training: its stream, its batches, and what is written down of it.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::evaluation::{Copies, LabelFree};
 use crate::methods::{EpochStart, Method, PretextFigure, Round, ViewSettings};
-use anchorhood_data::{Augmentation, EpochOrder, Feed, Views};
+use anchorhood_data::{Augmentation, DataLoader, Views};
 use anchorhood_engine::vectors::Whitening;
-use anchorhood_engine::{BatchSource, Communicator, Device, Epoch, Network, Profile, Stream};
+use anchorhood_engine::{
+    Batch, Communicator, Device, DeviceLoader, Epoch, Network, Profile, Stream,
+};
 
-use crate::batch_source::{PictureBatches, Placement};
+use crate::batch_source::image_batches_within;
 use crate::build::build;
 use crate::checkpoint::{Checkpoint, CheckpointError, Head, InputForm, tensors_of};
 use crate::together::{label_free_of_first, own_pictures};
@@ -27,7 +28,7 @@ pub struct Trainer {
     stream: Stream,
     /// Mean and deviation that pictures are normalised by.
     seen: ([f32; 3], [f32; 3]),
-    source: Option<BatchSource>,
+    batches: Option<DeviceLoader>,
     /// The epoch whose order the stream has, and the batch it goes on with.
     at: Option<(usize, usize)>,
     losses: Vec<f64>,
@@ -55,7 +56,7 @@ impl Trainer {
             config: config.clone(),
             stream: device.stream()?,
             seen: config.seen_by(&set),
-            source: None,
+            batches: None,
             at: None,
             losses: vec![],
             whitening: None,
@@ -135,34 +136,36 @@ impl Trainer {
 
     /// Prepares batches, wherever they are best made.
     pub fn begin(&mut self) -> Result<(), TrainError> {
-        self.begin_at(Placement::Any)
+        self.begin_within(Some(usize::MAX))
     }
 
-    /// The same, with a say in where.
-    pub fn begin_at(&mut self, placement: Placement) -> Result<(), TrainError> {
-        let (mean, std) = self.seen;
-        let feed = Feed {
-            pictures: self.set.pictures.clone(),
-            views: self.views()?,
-            mean,
-            std,
-            seed: self.config.seed,
-            batch: self.batch(),
-        };
+    /// The same, with no more than so many bytes of images on the device at once; without a limit
+    /// the host prepares all batches.
+    pub fn begin_within(&mut self, on_device: Option<usize>) -> Result<(), TrainError> {
+        let loader = self.loader()?;
         if self.config.training.from.is_some() {
             // In which steps what learns follows from the settings alone, wherever the run goes on.
             let batches = self.batches();
             pretrained::set_groups(self.method.encoder().0, &self.config, batches)?;
         }
         self.end(); // its memory first
-        let maker = PictureBatches {
-            part: self.order().part,
-            feed,
-            threads: (self.config.machine.thread_count() / 4).max(1),
-            placement,
-        };
-        self.source = Some(self.device.batches(Arc::new(maker))?);
+        self.batches = Some(self.device.batches(image_batches_within(loader, on_device))?);
         Ok(())
+    }
+
+    /// What this process has of the run's batches.
+    fn loader(&self) -> Result<DataLoader, TrainError> {
+        let ((mean, std), batch) = (self.seen, self.batch());
+        Ok(DataLoader {
+            images: self.set.pictures.clone(),
+            views: self.views()?,
+            mean,
+            std,
+            seed: self.config.seed,
+            batch,
+            part: self.device.communicator().part(batch),
+            threads: (self.config.machine.thread_count() / 4).max(1),
+        })
     }
 
     /// The run's augmentation for each view, with what the method has different in it.
@@ -178,12 +181,12 @@ impl Trainer {
 
     /// Whether the device makes the batches.
     pub fn on_device(&self) -> bool {
-        self.source.as_ref().is_some_and(BatchSource::on_device)
+        self.batches.as_ref().is_some_and(DeviceLoader::on_device)
     }
 
     /// Ends the preparation of batches.
     pub fn end(&mut self) {
-        self.source = None;
+        self.batches = None;
         self.at = None;
     }
 
@@ -234,13 +237,13 @@ impl Trainer {
         let epoch = at.epochs_before(self.config.training.epochs);
         self.seek(at, epoch)?;
         let left = self.batches() - at.batch;
-        let source = self.source.as_mut().ok_or(TrainError::LoaderEnded)?;
+        let batches = self.batches.as_mut().ok_or(TrainError::LoaderEnded)?;
         // The host's batches come one by one, so that a stop is heard after each.
-        let most = if source.on_device() { most } else { 1 };
+        let most = if batches.on_device() { most } else { 1 };
         let count = most.min(self.stream.capacity()).clamp(1, left);
         let method = &mut self.method;
         for _ in 0..count {
-            self.stream.step(source, &mut |stream, batch| method.step(stream, batch))?;
+            self.stream.step(batches, &mut |stream, batch| method.step(stream, batch))?;
         }
         self.at = Some((epoch, at.batch + count));
         self.losses.clear();
@@ -257,13 +260,15 @@ impl Trainer {
         if at.batch == 0 {
             self.before_epoch(epoch)?;
         }
-        let source = self.source.as_ref().ok_or(TrainError::LoaderEnded)?;
-        // A data loader draws its own, ahead of time.
-        let order = if source.on_device() { self.order().of(epoch as u64) } else { vec![] };
+        // A prefetcher draws its own, ahead of time.
+        let order = match self.on_device() {
+            true => self.loader()?.order().of(epoch as u64),
+            false => vec![],
+        };
         let rates = self.config.training.rates(at, batches);
         let schedules = self.schedules(epoch * batches, batches);
         let scalars: Vec<Vec<f32>> = std::iter::once(rates).chain(schedules).collect();
-        let source = self.source.as_mut().ok_or(TrainError::LoaderEnded)?;
+        let loader = self.batches.as_mut().ok_or(TrainError::LoaderEnded)?;
         let epoch = Epoch {
             epoch: epoch as u64,
             order: &order,
@@ -271,18 +276,8 @@ impl Trainer {
             number: (epoch * batches + at.batch) as u64,
             scalars: &scalars,
         };
-        self.stream.begin_epoch(source, &epoch)?;
+        self.stream.begin_epoch(loader, &epoch)?;
         Ok(())
-    }
-
-    /// In which order epochs go through this process's pictures.
-    fn order(&self) -> EpochOrder {
-        EpochOrder {
-            seed: self.config.seed,
-            pictures: self.set.pictures.len(),
-            batch: self.batch(),
-            part: self.device.communicator().part(self.batch()),
-        }
     }
 
     /// The values of the method's own schedules in each of so many steps, before which so many were
@@ -300,11 +295,10 @@ impl Trainer {
     /// Where the time of a step goes, on a device that can tell; the training is over after it.
     pub fn profile(&mut self) -> Result<Option<Profile>, TrainError> {
         self.seek(Position::default(), 0)?;
-        let source = self.source.as_mut().ok_or(TrainError::LoaderEnded)?;
+        let loader = self.batches.as_mut().ok_or(TrainError::LoaderEnded)?;
         let method = &mut self.method;
-        let step =
-            &mut |stream: &mut Stream, batch: anchorhood_engine::Batch| method.step(stream, batch);
-        Ok(self.stream.profile(source, step)?)
+        let step = &mut |stream: &mut Stream, batch: Batch| method.step(stream, batch);
+        Ok(self.stream.profile(loader, step)?)
     }
 
     /// Everything, to be written down.

@@ -347,16 +347,17 @@ fn on_demand_gives_what_memory_gives() {
 }
 
 fn batches(data: &Dataset) -> Vec<crate::Batch> {
-    let feed = crate::Feed {
-        pictures: data.train.pictures.clone(),
+    let loader = crate::DataLoader {
+        images: data.train.pictures.clone(),
         views: crate::Views::same(crate::Augmentation::default(), 2).unwrap(),
         mean: data.mean,
         std: data.std,
         seed: 1,
         batch: 6,
+        part: 0..6,
+        threads: 1,
     };
-    let loader = crate::Loader::start(feed, 1, 2).unwrap();
-    loader.take(7).collect()
+    loader.prefetch(0, 0).unwrap().take(7).collect()
 }
 
 /// Squares stay what they are; what crops are cut from is more, in memory and on demand alike,

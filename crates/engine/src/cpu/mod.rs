@@ -2,7 +2,6 @@
 
 mod arena;
 mod batch_norm;
-mod batches;
 mod conv;
 pub(crate) mod elementwise;
 mod exp;
@@ -25,11 +24,10 @@ use std::sync::Arc;
 
 use pulp::Arch;
 
-pub(crate) use batches::CpuBatches;
 pub(crate) use network::{CpuNetwork, State as CpuState};
 pub use simd::SimdLevel;
 pub(crate) use simd::vectorised;
-pub(crate) use stream::CpuStream;
+pub(crate) use stream::{CpuStream, indices, values, values_mut};
 
 use crate::{Buffer, DevicePositives, Graph, NetworkOptions, Positives, Result, Scan, ScanResult};
 
@@ -96,16 +94,16 @@ impl Cpu {
     }
 
     pub(crate) fn write(&self, from: &[f32], to: &mut Buffer) -> Result<()> {
-        stream::values_mut(to)?.copy_from_slice(from);
+        values_mut(to)?.copy_from_slice(from);
         Ok(())
     }
 
     pub(crate) fn download(&self, buffer: &Buffer) -> Result<Vec<f32>> {
-        Ok(stream::values(buffer)?.to_vec())
+        Ok(values(buffer)?.to_vec())
     }
 
     pub(crate) fn download_indices(&self, buffer: &Buffer<u32>) -> Result<Vec<u32>> {
-        Ok(stream::indices(buffer)?.to_vec())
+        Ok(indices(buffer)?.to_vec())
     }
 
     pub(crate) fn positives(&self, positives: &Positives, keys: usize) -> Result<DevicePositives> {
@@ -132,7 +130,7 @@ impl Cpu {
         scan: &Scan,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<ScanResult> {
-        let (queries, keys) = (stream::values(queries)?, stream::values(keys)?);
+        let (queries, keys) = (values(queries)?, values(keys)?);
         self.install(|| similarity::scan(self.arch, queries, keys, scan, progress))
     }
 }

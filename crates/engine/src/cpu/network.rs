@@ -11,14 +11,13 @@ use pulp::Arch;
 
 use super::arena::Arena;
 use super::batch_norm;
-use super::batches::CpuBatches;
 use super::conv::Conv;
 use super::parameters::Parameters;
 use super::stream::{CpuStream, values, values_mut};
 use super::{Cpu, gemm, optimisers};
 use crate::walk::{self, Layer, LayerIo, Layers, Pass};
 use crate::{
-    Buffer, Communicator, Error, Graph, Input, NetworkOptions, Node, NodeId, Parameter,
+    Buffer, Communicator, Graph, Input, NetworkOptions, Node, NodeId, Parameter,
     ParameterGroup, Plan, Result, Scalar, Tensors,
 };
 
@@ -335,15 +334,7 @@ fn read_input(input: &Input, one: usize, to: &mut [f32]) -> Result<()> {
         Input::Rows { rows, first } => {
             to.copy_from_slice(&values(rows)?[first * one..][..to.len()]);
         }
-        Input::Views { batch, views } => match batch.on_cpu()? {
-            CpuBatches::Loaded(loaded) => {
-                let each = to.len() / views.len();
-                let from = loaded.pixels().get(views.start * each..views.end * each);
-                let short = || Error::Plan("a batch of other sizes than the network's".into());
-                to.copy_from_slice(from.ok_or_else(short)?);
-            }
-            CpuBatches::Rows(rows) => rows.gather(to)?,
-        },
+        Input::Views { batch, views } => batch.read(views, to)?,
     }
     Ok(())
 }

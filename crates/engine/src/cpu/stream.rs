@@ -56,7 +56,7 @@ impl CpuStream {
     }
 
     /// The step's number in its epoch.
-    pub(super) fn step(&self) -> usize {
+    pub(crate) fn step(&self) -> usize {
         self.step
     }
 
@@ -136,12 +136,12 @@ impl CpuStream {
 }
 
 /// A buffer's values.
-pub(super) fn values(buffer: &Buffer) -> Result<&[f32]> {
+pub(crate) fn values(buffer: &Buffer) -> Result<&[f32]> {
     buffer.memory::<Vec<f32>>().map(Vec::as_slice)
 }
 
 /// A buffer's values, to be written.
-pub(super) fn values_mut(buffer: &mut Buffer) -> Result<&mut [f32]> {
+pub(crate) fn values_mut(buffer: &mut Buffer) -> Result<&mut [f32]> {
     buffer.memory_mut::<Vec<f32>>().map(Vec::as_mut_slice)
 }
 
@@ -151,6 +151,6 @@ fn indices_mut(buffer: &mut Buffer<u32>) -> Result<&mut [u32]> {
 }
 
 /// A buffer's item numbers.
-pub(super) fn indices(buffer: &Buffer<u32>) -> Result<&[u32]> {
+pub(crate) fn indices(buffer: &Buffer<u32>) -> Result<&[u32]> {
     buffer.memory::<Vec<u32>>().map(Vec::as_slice)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::{CudaFunction, CudaSlice};
 
@@ -13,235 +13,167 @@ use super::launch::{Pointer, launch, shape};
 use super::memory::Staging;
 use super::stream::GpuStream;
 use super::{Cuda, slice};
-use crate::batch::{BatchMaker, HostLoader, items_of_steps};
-use crate::{BatchForm, Buffer, Epoch, Error, Result};
+use crate::backend::Parts;
+use crate::batch::{DeviceLoader, LoadBatches, Source};
+use crate::buffer::of_another_device;
+use crate::{Buffer, Error, KernelSource, Result};
 
-pub(crate) struct CudaBatches {
+/// What a GPU has of its batches, however they come about.
+pub(crate) struct LoaderOnGpu {
     cuda: Cuda,
-    batch: usize,
-    views: usize,
-    items: usize,
-    steps: usize,
+    /// The views that the host prepares arrive here.
+    pixels: Option<Staging>,
     /// The items of all steps' batches.
     order: CudaSlice<u32>,
-    host_order: Vec<u32>,
-    indices: Buffer<u32>,
-    kind: Kind,
 }
 
-enum Kind {
-    Made(Made),
-    Loaded(Loaded),
-    Rows(Arc<Buffer>),
-}
-
-/// Made by a kernel.
-struct Made {
-    maker: Arc<dyn BatchMaker>,
+/// Views made by a kernel.
+pub(crate) struct Made {
+    cuda: Cuda,
+    loader: Box<dyn LoadBatches>,
     items: Items,
     kernel: CudaFunction,
     threads: u32,
-    /// What the kernel is told, for each form that was asked for.
-    words: Mutex<HashMap<BatchForm, CudaSlice<u32>>>,
-}
-
-/// Prepared by the host.
-struct Loaded {
-    loader: HostLoader,
-    pixels: Staging,
+    /// What the kernel is told of a view, by its number, channels and whether it is bf16, for each
+    /// that was asked for.
+    words: Mutex<HashMap<(usize, usize, bool), CudaSlice<u32>>>,
 }
 
 /// Where a network finds a view.
-pub(super) enum View {
+pub(super) enum View<'a> {
     /// f32 rows on the device.
     Rows(Pointer),
     /// Rows of a matrix that the batch's indices name.
     Gathered { rows: Pointer, indices: Pointer },
     /// Nowhere yet: it is made where the network wants it.
-    Made,
+    Made(&'a Made),
 }
 
-impl CudaBatches {
-    pub(super) fn new(cuda: &Cuda, maker: Arc<dyn BatchMaker>) -> Result<Self> {
-        let (batch, views, items) = (maker.batch(), maker.views(), maker.items());
-        let steps = maker.steps();
-        let kind = match maker.on_host() {
-            true => {
-                let len = batch * views * maker.view_values();
-                Kind::Loaded(Loaded {
-                    pixels: Staging::new(cuda, len)?,
-                    loader: HostLoader::new(maker),
-                })
+impl DeviceLoader {
+    /// Where some views of the current batch are.
+    pub(super) fn view(&self, views: &Range<usize>) -> Result<View<'_>> {
+        let Parts::Cuda(gpu) = &self.place else {
+            return Err(of_another_device());
+        };
+        Ok(match &self.source {
+            Source::Made(made) => View::Made(made),
+            Source::Prepared(_) => {
+                let pixels = gpu.pixels.as_ref().ok_or_else(nothing_prepared)?;
+                let one = pixels.len() / (self.views * self.batch);
+                let first = 4 * views.start * self.batch * one;
+                View::Rows(pixels.arrival(&gpu.cuda) + first as u64)
             }
-            false => Kind::Made(Made {
-                items: Items::new(cuda, &*maker)?,
-                kernel: cuda.foreign(&maker.kernel())?,
-                threads: maker.kernel().threads,
-                words: Mutex::default(),
-                maker,
-            }),
-        };
-        CudaBatches::of(cuda, [batch, views], [items, steps], kind)
+            Source::Rows { rows, .. } => View::Gathered {
+                rows: slice(&gpu.cuda, rows)?,
+                indices: slice(&gpu.cuda, &self.indices)?,
+            },
+        })
     }
+}
 
-    pub(super) fn rows(cuda: &Cuda, rows: Arc<Buffer>, dim: usize, batch: usize) -> Result<Self> {
-        let items = rows.len() / dim;
-        let steps = items / batch.max(1);
-        CudaBatches::of(cuda, [batch, 1], [items, steps], Kind::Rows(rows))
-    }
-
-    fn of(
-        cuda: &Cuda,
-        [batch, views]: [usize; 2],
-        [items, steps]: [usize; 2],
-        kind: Kind,
-    ) -> Result<Self> {
-        let ordered = match kind {
-            Kind::Made(_) | Kind::Rows(_) => steps * batch,
-            Kind::Loaded(_) => 0,
-        };
-        Ok(CudaBatches {
-            batch,
-            views,
-            items,
-            steps,
+impl LoaderOnGpu {
+    /// For batches of so many values that the host prepares, if it does; for an order of so many
+    /// items.
+    pub(crate) fn new(cuda: &Cuda, prepared: Option<usize>, ordered: usize) -> Result<Self> {
+        Ok(LoaderOnGpu {
+            pixels: prepared.map(|len| Staging::new(cuda, len)).transpose()?,
             order: cuda.zeros(ordered, "the order of an epoch")?,
-            host_order: vec![],
-            // SAFETY: what is brought are items of an order or a loader, which are checked; before
-            // that nothing reads them.
-            indices: unsafe { cuda.indices(&vec![0; batch])?.assume_below(items) },
-            kind,
             cuda: cuda.clone(),
         })
     }
 
-    /// Where some views of the current batch are.
-    pub(super) fn view(&self, views: &Range<usize>) -> Result<View> {
-        Ok(match &self.kind {
-            Kind::Made(_) => View::Made,
-            Kind::Loaded(loaded) => {
-                let one = loaded.pixels.len() / (self.views * self.batch);
-                let first = 4 * views.start * self.batch * one;
-                View::Rows(loaded.pixels.arrival(&self.cuda) + first as u64)
-            }
-            Kind::Rows(rows) => View::Gathered {
-                rows: slice(&self.cuda, rows)?,
-                indices: slice(&self.cuda, &self.indices)?,
-            },
+    /// Sends what the host has prepared.
+    pub(crate) fn send(
+        &mut self,
+        numbers: &[u32],
+        pixels: &[f32],
+        indices: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let staging = self.pixels.as_mut().ok_or_else(nothing_prepared)?;
+        Error::check_length("pixels of a batch", staging.len(), pixels.len())?;
+        staging.send(&self.cuda, pixels)?;
+        self.cuda.send(numbers, indices.memory_mut()?)
+    }
+
+    /// Sends the items of all steps of an epoch.
+    pub(crate) fn send_order(&mut self, order: &[u32]) -> Result<()> {
+        self.cuda.send(order, &mut self.order)
+    }
+
+    /// First call of a step, which takes its batch's items from the order where there is one.
+    pub(crate) fn begin_step(
+        &self,
+        stream: &mut GpuStream,
+        ordered: bool,
+        indices: &Buffer<u32>,
+    ) -> Result<()> {
+        let order = if ordered { self.cuda.pointer(&self.order) } else { 0 };
+        let to = slice(&self.cuda, indices)?;
+        stream.begin_kernel(order, indices.len(), to)
+    }
+}
+
+fn nothing_prepared() -> Error {
+    Error::Plan("a batch that the host does not prepare".into())
+}
+
+impl Made {
+    pub(crate) fn new(
+        cuda: &Cuda,
+        loader: Box<dyn LoadBatches>,
+        kernel: &KernelSource,
+    ) -> Result<Self> {
+        Ok(Made {
+            items: Items::new(cuda, &*loader)?,
+            kernel: cuda.foreign(kernel)?,
+            threads: kernel.threads,
+            words: Mutex::default(),
+            cuda: cuda.clone(),
+            loader,
         })
     }
 
     /// Has a stream make one view of the current batch.
     pub(super) fn make(
         &self,
-        stream: &GpuStream,
-        on: &BoundStream,
+        (stream, on): (&GpuStream, &BoundStream),
+        indices: &Buffer<u32>,
         view: usize,
         (channels, bf16): (usize, bool),
         to: Pointer,
     ) -> Result<()> {
-        let Kind::Made(made) = &self.kind else {
-            return Err(Error::Plan("a view that is not made by the device".into()));
-        };
         let cuda = &self.cuda;
-        let words =
-            made.words(cuda, BatchForm { view, channels, bf16, ring: made.items.ring() })?;
-        let (indices, current) = (slice(cuda, &self.indices)?, stream.current());
-        let (items, none) = (made.items.place(cuda), 0 as Pointer);
-        let shape = shape([self.batch as u32, 1, 1], [made.threads, 1], 0);
+        let words = self.words(view, channels, bf16)?;
+        let (batch, current) = (indices.len() as u32, stream.current());
+        let indices = slice(cuda, indices)?;
+        let (items, none) = (self.items.place(cuda), 0 as Pointer);
+        let shape = shape([batch, 1, 1], [self.threads, 1], 0);
         let arguments = ([words, items, indices, current], view as u32, [to, none]);
-        launch(&on.inner, &made.kernel, shape, "making a batch", arguments)
+        launch(&on.inner, &self.kernel, shape, "making a batch", arguments)
     }
-}
 
-impl Made {
-    /// The words for a form, sent when it is met for the first time.
-    fn words(&self, cuda: &Cuda, form: BatchForm) -> Result<Pointer> {
+    /// The words for a view, sent when it is met for the first time.
+    fn words(&self, view: usize, channels: usize, bf16: bool) -> Result<Pointer> {
+        let (cuda, form) = (&self.cuda, (view, channels, bf16));
         let mut kept = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(words) = kept.get(&form) {
             return Ok(cuda.pointer(words));
         }
-        let words = self.maker.words(form);
+        let words = self.loader.words(view, channels, bf16, self.items.ring());
         let mut on_device = cuda.zeros(words.len(), "settings of the batches")?;
         cuda.send(&words, &mut on_device)?;
         let place = cuda.pointer(&on_device);
         kept.insert(form, on_device);
         Ok(place)
     }
-}
 
-impl Loaded {
-    fn bring(&mut self, cuda: &Cuda, indices: &mut Buffer<u32>) -> Result<()> {
-        let batch = self.loader.next()?;
-        Error::check_length("pixels of a batch", self.pixels.len(), batch.pixels.len())?;
-        self.pixels.send(cuda, &batch.pixels)?;
-        cuda.send(&batch.indices, indices.memory_mut()?)?;
-        self.loader.recycle(batch);
-        Ok(())
-    }
-}
-
-impl CudaBatches {
-    pub(crate) fn batch(&self) -> usize {
-        self.batch
+    /// Sees to it that a step's items are there when its turn comes.
+    pub(crate) fn bring(&mut self, step: usize, batch: &[u32]) -> Result<()> {
+        self.items.bring(&self.cuda, step, batch, &*self.loader)
     }
 
-    pub(crate) fn views(&self) -> usize {
-        self.views
-    }
-
-    pub(crate) fn indices(&self) -> &Buffer<u32> {
-        &self.indices
-    }
-
-    pub(crate) fn on_device(&self) -> bool {
-        !matches!(self.kind, Kind::Loaded(_))
-    }
-
-    pub(crate) fn begin_epoch(&mut self, epoch: &Epoch) -> Result<()> {
-        if let Kind::Loaded(loaded) = &mut self.kind {
-            return loaded.loader.begin_epoch(epoch);
-        }
-        let order = items_of_steps(epoch, self.items, [self.steps, self.batch])?;
-        self.cuda.send(order, &mut self.order)?;
-        self.host_order.clear();
-        self.host_order.extend_from_slice(order);
-        Ok(())
-    }
-
-    pub(crate) fn bring(&mut self, stream: &mut GpuStream) -> Result<()> {
-        let step = stream.step();
-        if let Kind::Loaded(loaded) = &mut self.kind {
-            return loaded.bring(&self.cuda, &mut self.indices);
-        }
-        let first = step * self.batch;
-        let over = || Error::Plan("a step beyond the end of its epoch".into());
-        let batch = self.host_order.get(first..first + self.batch);
-        let batch = batch.ok_or_else(over)?;
-        match &mut self.kind {
-            Kind::Made(made) => {
-                let maker = &*made.maker;
-                made.items.bring(&self.cuda, step, batch, maker)
-            }
-            Kind::Loaded(_) | Kind::Rows(_) => Ok(()),
-        }
-    }
-
-    pub(crate) fn begin_step(&mut self, stream: &mut GpuStream) -> Result<()> {
-        let order = match &self.kind {
-            Kind::Made(_) | Kind::Rows(_) => self.cuda.pointer(&self.order),
-            Kind::Loaded(_) => 0,
-        };
-        let to = slice(&self.cuda, &self.indices)?;
-        stream.begin_kernel(order, self.batch, to)
-    }
-
-    pub(crate) fn taken(&mut self, stream: &mut GpuStream) -> Result<()> {
-        // The stream has counted the step already.
-        let step = stream.step().wrapping_sub(1);
-        match &mut self.kind {
-            Kind::Made(made) => made.items.taken(&self.cuda, step),
-            Kind::Loaded(_) | Kind::Rows(_) => Ok(()),
-        }
+    /// A step was asked for: what its items lie in is free after it.
+    pub(crate) fn taken(&mut self, step: usize) -> Result<()> {
+        self.items.taken(&self.cuda, step)
     }
 }

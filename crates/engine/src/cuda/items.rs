@@ -8,7 +8,7 @@ use cudarc::driver::{CudaSlice, CudaStream};
 use super::launch::Pointer;
 use super::memory::PageLocked;
 use super::{Cuda, Doing};
-use crate::{BatchMaker, Result};
+use crate::{LoadBatches, Result};
 
 /// Batches that are on their way or in use at once, where not all items fit.
 const RING: usize = 4;
@@ -34,13 +34,13 @@ pub(super) struct Ring {
 }
 
 impl Items {
-    pub(super) fn new(cuda: &Cuda, maker: &dyn BatchMaker) -> Result<Self> {
-        let bytes = maker.items() * maker.item_bytes();
+    pub(super) fn new(cuda: &Cuda, loader: &dyn LoadBatches) -> Result<Self> {
+        let bytes = loader.items() * loader.item_bytes();
         let (free, _) = cuda.stream().context().mem_get_info().doing("asking for free memory")?;
-        if bytes <= maker.most_bytes().min(free.saturating_sub(LEFT_FREE)) {
-            return Items::all(cuda, maker);
+        if bytes <= loader.most_bytes().min(free.saturating_sub(LEFT_FREE)) {
+            return Items::all(cuda, loader);
         }
-        let each = maker.batch() * maker.item_bytes();
+        let each = loader.batch() * loader.item_bytes();
         let context = cuda.stream().context();
         let buffer = |_| PageLocked::new(cuda, each);
         let copies = context.new_stream().doing("making a stream")?;
@@ -54,15 +54,15 @@ impl Items {
         }))
     }
 
-    fn all(cuda: &Cuda, maker: &dyn BatchMaker) -> Result<Self> {
-        let (count, one) = (maker.items(), maker.item_bytes());
+    fn all(cuda: &Cuda, loader: &dyn LoadBatches) -> Result<Self> {
+        let (count, one) = (loader.items(), loader.item_bytes());
         let mut items = cuda.zeros(count * one, "the data set")?;
         let piece = (PIECE / one.max(1)).max(1);
         let mut bytes = vec![];
         for first in (0..count).step_by(piece) {
             let some: Vec<u32> = (first..count.min(first + piece)).map(|i| i as u32).collect();
             bytes.resize(some.len() * one, 0);
-            maker.fetch(&some, &mut bytes);
+            loader.fetch(&some, &mut bytes);
             let start = first * one;
             let mut to = items.slice_mut(start..start + bytes.len());
             cuda.stream().memcpy_htod(&bytes, &mut to).doing("sending the data set")?;
@@ -91,7 +91,7 @@ impl Items {
         cuda: &Cuda,
         step: usize,
         indices: &[u32],
-        maker: &dyn BatchMaker,
+        loader: &dyn LoadBatches,
     ) -> Result<()> {
         let Items::Ring(ring) = self else {
             return Ok(());
@@ -99,7 +99,7 @@ impl Items {
         let turn = step % RING;
         let buffer = &mut ring.buffers[turn];
         let bytes = buffer.fill()?;
-        maker.fetch(indices, bytes);
+        loader.fetch(indices, bytes);
         let each = bytes.len();
         let mut place = ring.places.slice_mut(turn * each..(turn + 1) * each);
         let arrived = buffer.send(&ring.copies, &mut place)?;
@@ -120,12 +120,12 @@ impl Items {
 mod tests {
     use super::*;
     use crate::cuda::testing;
-    use crate::{BatchForm, BatchKernel, Error, HostBatches};
+    use crate::{Error, TakeBatch};
 
     /// Items that are told by their bytes, and none of which is on the device.
     struct Numbered;
 
-    impl BatchMaker for Numbered {
+    impl LoadBatches for Numbered {
         fn batch(&self) -> usize {
             4
         }
@@ -148,15 +148,15 @@ mod tests {
             }
         }
 
-        fn kernel(&self) -> BatchKernel {
-            BatchKernel { source: "", name: "", threads: 1 }
+        fn view_values(&self) -> usize {
+            1000
         }
 
-        fn words(&self, _: BatchForm) -> Vec<u32> {
-            vec![]
+        fn seek(&mut self, _: u64, _: usize) -> Result<()> {
+            Ok(())
         }
 
-        fn load(&self, _: u64, _: usize) -> Result<Box<dyn HostBatches>> {
+        fn next(&mut self, _: TakeBatch) -> Result<()> {
             Err(Error::Plan("nothing is prepared here".into()))
         }
 

@@ -40,7 +40,7 @@ use cudarc::driver::{
 use autotune_cache::AutotuneCache;
 #[doc(hidden)] // what crates/fuzzing attacks
 pub use autotune_cache::reread as reread_autotune_cache;
-pub(crate) use batches::CudaBatches;
+pub(crate) use batches::{LoaderOnGpu, Made};
 use bound_stream::BoundStream;
 pub(crate) use launch::{Arguments, Kernels, Pointer, Sliding, blocks, eights, kernels, ones};
 pub use libraries::{Found, Library};
@@ -51,8 +51,8 @@ use similarity::CudaPositives;
 pub(crate) use stream::GpuStream;
 
 use crate::{
-    BatchKernel, BatchMaker, Buffer, Communicator, DevicePositives, Error, Graph, NetworkOptions,
-    Positives, Precision, Result, Scan, ScanResult,
+    Buffer, Communicator, DevicePositives, Error, Graph, KernelSource, NetworkOptions, Positives,
+    Precision, Result, Scan, ScanResult,
 };
 
 /// Priorities of streams: less is more urgent.
@@ -107,7 +107,7 @@ impl Cuda {
 
     /// Compiles a kernel that makes batches, for Hopper chips, with no GPU at hand; gives the size
     /// of its code.
-    pub fn try_compile(kernel: &BatchKernel) -> Result<usize> {
+    pub fn try_compile(kernel: &KernelSource) -> Result<usize> {
         Library::Nvrtc.open()?;
         let image =
             compile::compile(&text_of(kernel), &compile::architecture(9, 0), Precision::Bf16)?;
@@ -140,7 +140,7 @@ impl Cuda {
     }
 
     /// A kernel that somebody else brings.
-    fn foreign(&self, kernel: &BatchKernel) -> Result<CudaFunction> {
+    fn foreign(&self, kernel: &KernelSource) -> Result<CudaFunction> {
         self.kernel(&text_of(kernel), kernel.name)
     }
 
@@ -303,19 +303,6 @@ impl Cuda {
         GpuStream::new(self)
     }
 
-    pub(crate) fn batches(&self, maker: Arc<dyn BatchMaker>) -> Result<CudaBatches> {
-        CudaBatches::new(self, maker)
-    }
-
-    pub(crate) fn row_batches(
-        &self,
-        rows: Arc<Buffer>,
-        dim: usize,
-        batch: usize,
-    ) -> Result<CudaBatches> {
-        CudaBatches::rows(self, rows, dim, batch)
-    }
-
     pub(crate) fn scan(
         &self,
         queries: &Buffer,
@@ -368,7 +355,7 @@ fn stream_of(ordinal: usize) -> Result<Arc<CudaStream>> {
 }
 
 /// A kernel that somebody else brings stands for itself.
-fn text_of(kernel: &BatchKernel) -> compile::Text {
+fn text_of(kernel: &KernelSource) -> compile::Text {
     compile::Text { stem: kernel.name, before: "", source: kernel.source }
 }
 

@@ -230,28 +230,26 @@ impl CudaNetwork {
                 let from = slice(cuda, rows)? + 4 * (first * one) as u64;
                 state.take_pixels(from, len, &state.training)
             }
-            Input::Views { batch, views } => {
-                let batches = batch.on_gpu()?;
-                match batches.view(views)? {
-                    View::Rows(from) => state.take_pixels(from, len, &state.training),
-                    View::Gathered { rows, indices } => {
-                        let to = state.staging.arrival(cuda);
-                        let shape = [state.batch(), one];
-                        state.kernels().gather_rows(rows, indices, shape, to)?;
-                        state.take_pixels(to, len, &state.training)
-                    }
-                    View::Made => {
-                        let form = (state.input_channels, cuda.precision() == Precision::Bf16);
-                        let places = batch.batch() * self.graph.nodes()[0].shape.pixels();
-                        let each = places * state.input_channels * cuda.precision().bytes();
-                        for (place, view) in views.clone().enumerate() {
-                            let to = state.value(0) + (place * each) as u64;
-                            batches.make(stream, &state.stream, view, form, to)?;
-                        }
-                        Ok(())
-                    }
+            Input::Views { batch, views } => match batch.view(views)? {
+                View::Rows(from) => state.take_pixels(from, len, &state.training),
+                View::Gathered { rows, indices } => {
+                    let to = state.staging.arrival(cuda);
+                    let shape = [state.batch(), one];
+                    state.kernels().gather_rows(rows, indices, shape, to)?;
+                    state.take_pixels(to, len, &state.training)
                 }
-            }
+                View::Made(made) => {
+                    let form = (state.input_channels, cuda.precision() == Precision::Bf16);
+                    let places = batch.batch * self.graph.nodes()[0].shape.pixels();
+                    let each = places * state.input_channels * cuda.precision().bytes();
+                    let streams = (stream, &*state.stream);
+                    for (place, view) in views.clone().enumerate() {
+                        let to = state.value(0) + (place * each) as u64;
+                        made.make(streams, &batch.indices, view, form, to)?;
+                    }
+                    Ok(())
+                }
+            },
         }
     }
 }
@@ -451,7 +449,7 @@ impl CudaNetwork {
         let from = match &input {
             Input::Rows { rows, first } => (slice(&self.state.cuda, rows)?, *first, 0),
             Input::Views { batch, views } => {
-                (slice(&self.state.cuda, batch.indices())?, views.start, views.end)
+                (slice(&self.state.cuda, &batch.indices)?, views.start, views.end)
             }
         };
         self.add_costs(stream, &profile::FORWARD);

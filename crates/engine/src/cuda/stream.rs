@@ -214,7 +214,7 @@ impl GpuStream {
     }
 
     /// The next step of the epoch.
-    pub(super) fn step(&self) -> usize {
+    pub(crate) fn step(&self) -> usize {
         self.step
     }
 

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use anchorhood_engine::{
-    Batch, BatchForm, BatchKernel, BatchMaker, BatchSource, Buffer, Device, DevicePositives, Epoch,
-    Graph, HostBatch, HostBatches, Input, Loss, Network, NetworkOptions, Positives, Result, Scalar,
-    SoftmaxLoss, Stream, Tensors,
+    Batch, Buffer, Device, DeviceLoader, DevicePositives, Epoch, Graph, Input, LoadBatches, Loss,
+    Network, NetworkOptions, Positives, Result, Scalar, SoftmaxLoss, Stream, TakeBatch, Tensors,
 };
 use anchorhood_storage::random::Draws;
 
@@ -119,7 +118,7 @@ pub fn gathered(rows: &[f32], dim: usize, items: &[u32]) -> Vec<f32> {
 }
 
 /// Batches of rows of a matrix.
-pub fn row_batches(device: &Device, rows: Vec<f32>, dim: usize, batch: usize) -> BatchSource {
+pub fn row_batches(device: &Device, rows: Vec<f32>, dim: usize, batch: usize) -> DeviceLoader {
     let rows = Arc::new(device.hand_over(rows).unwrap());
     device.row_batches(rows, dim, batch).unwrap()
 }
@@ -127,7 +126,7 @@ pub fn row_batches(device: &Device, rows: Vec<f32>, dim: usize, batch: usize) ->
 /// Asks for so many steps of an epoch that begins with them.
 pub fn take_steps(
     stream: &mut Stream,
-    source: &mut BatchSource,
+    source: &mut DeviceLoader,
     epoch: &Epoch,
     count: usize,
     mut work: impl FnMut(&mut Stream, Batch) -> Result<()>,
@@ -150,22 +149,26 @@ pub fn epoch<'a>(order: &'a [u32], number: u64, scalars: &'a [Vec<f32>]) -> Epoc
 
 /// Views of random numbers, prepared by the host on any device: batch after batch in the items'
 /// order.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct HostViews {
     pub batch: usize,
     pub views: usize,
     pub items: usize,
     /// Values of a view.
     pub len: usize,
+    /// The batch to come, counted over all epochs.
+    pub next: usize,
+    /// What batches are written to.
+    pub spare: (Vec<u32>, Vec<f32>),
 }
 
 impl HostViews {
-    pub fn on(self, device: &Device) -> BatchSource {
-        device.batches(Arc::new(self)).unwrap()
+    pub fn on(self, device: &Device) -> DeviceLoader {
+        device.batches(Box::new(self)).unwrap()
     }
 }
 
-impl BatchMaker for HostViews {
+impl LoadBatches for HostViews {
     fn batch(&self) -> usize {
         self.batch
     }
@@ -178,59 +181,25 @@ impl BatchMaker for HostViews {
         self.items
     }
 
-    fn item_bytes(&self) -> usize {
+    fn view_values(&self) -> usize {
         self.len
     }
 
-    fn fetch(&self, _: &[u32], _: &mut [u8]) {
-        unreachable!("the host prepares these batches");
+    fn seek(&mut self, epoch: u64, step: usize) -> Result<()> {
+        self.next = epoch as usize * self.steps() + step;
+        Ok(())
     }
 
-    fn kernel(&self) -> BatchKernel {
-        unreachable!("the host prepares these batches");
-    }
-
-    fn words(&self, _: BatchForm) -> Vec<u32> {
-        unreachable!("the host prepares these batches");
-    }
-
-    fn load(&self, epoch: u64, first: usize) -> Result<Box<dyn HostBatches>> {
-        let steps = self.items / self.batch;
-        Ok(Box::new(Loader {
-            of: self.clone(),
-            next: epoch as usize * steps + first,
-            spare: vec![],
-        }))
-    }
-
-    fn on_host(&self) -> bool {
-        true
-    }
-}
-
-struct Loader {
-    of: HostViews,
-    /// The batch to come, counted over all epochs.
-    next: usize,
-    spare: Vec<HostBatch>,
-}
-
-impl HostBatches for Loader {
-    fn next(&mut self) -> Option<HostBatch> {
-        let (of, step) = (&self.of, self.next % (self.of.items / self.of.batch));
-        let mut batch = self.spare.pop().unwrap_or_default();
-        let first = (step * of.batch) as u32;
-        batch.indices.clear();
-        batch.indices.extend(first..first + of.batch as u32);
-        batch.pixels.resize(of.views * of.batch * of.len, 0.0);
+    fn next(&mut self, take: TakeBatch) -> Result<()> {
+        let first = (self.next % self.steps() * self.batch) as u32;
+        let (indices, pixels) = &mut self.spare;
+        indices.clear();
+        indices.extend(first..first + self.batch as u32);
+        pixels.resize(self.views * self.batch * self.len, 0.0);
         let item = self.next as u64;
         Draws::new(9, anchorhood_storage::random::Stream::Test, 0, item)
-            .fill_symmetric(&mut batch.pixels, 1.0);
+            .fill_symmetric(pixels, 1.0);
         self.next += 1;
-        Some(batch)
-    }
-
-    fn recycle(&mut self, batch: HostBatch) {
-        self.spare.push(batch);
+        take(indices, pixels)
     }
 }

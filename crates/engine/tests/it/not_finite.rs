@@ -3,7 +3,7 @@
 //! bits, on every device.
 
 use anchorhood_engine::{
-    Batch, BatchSource, ConvSpec, Device, Epoch, Graph, NetworkOptions, Result, Role, Shape,
+    Batch, ConvSpec, Device, DeviceLoader, Epoch, Graph, NetworkOptions, Result, Role, Shape,
     Stream, Tensors, Window,
 };
 
@@ -57,7 +57,7 @@ fn order_and_scalars() -> (Vec<u32>, [Vec<f32>; 2]) {
 
 /// Batches of rows, one of which has a bad value: that of the second item of the step that is to
 /// fail.
-fn batches_with(device: &Device, order: &[u32], step: usize, bad: f32) -> BatchSource {
+fn batches_with(device: &Device, order: &[u32], step: usize, bad: f32) -> DeviceLoader {
     let mut pixels = uniform(1, ITEMS * PIXELS);
     pixels[order[step * BATCH + 1] as usize * PIXELS + 5] = bad;
     row_batches(device, pixels, PIXELS, BATCH)
@@ -77,7 +77,7 @@ fn fail<T>(
     (failing, bad): (usize, f32),
     kept: fn(&T) -> Vec<Vec<u32>>,
     step_of: fn(&mut T, &mut Stream, Batch) -> Result<()>,
-) -> (BatchSource, Stream) {
+) -> (DeviceLoader, Stream) {
     let (order, scalars) = order_and_scalars();
     let mut source = batches_with(device, &order, failing, bad);
     let mut stream = device.stream().unwrap();

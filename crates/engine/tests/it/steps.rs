@@ -2,7 +2,7 @@
 //! the same calls compute one by one, to the bit; and the host may have a part in them.
 
 use anchorhood_engine::{
-    BatchSource, ConvSpec, Device, Epoch, FrozenSteps, Graph, Input, Loss, NetworkOptions,
+    ConvSpec, Device, DeviceLoader, Epoch, FrozenSteps, Graph, Input, Loss, NetworkOptions,
     Optimiser, Parameter, ParameterGroup, Result, Role, Stream, Tensors,
 };
 
@@ -69,7 +69,7 @@ fn temperature(number: u64) -> f32 {
     if (7..9).contains(&number) { 0.2 } else { 0.1 }
 }
 
-fn batches(device: &Device, pixels: Vec<f32>) -> BatchSource {
+fn batches(device: &Device, pixels: Vec<f32>) -> DeviceLoader {
     row_batches(device, pixels, PIXELS, BATCH)
 }
 
@@ -144,7 +144,8 @@ fn steps_are_their_calls(device: &Device, _: f64) {
 /// Two passes over batches that the host prepares.
 fn steps_of_two_views_are_their_calls(device: &Device, _: f64) {
     let graph = residual(8, 6, 8, FEATURES).unwrap();
-    let views = HostViews { batch: BATCH, views: 2, items: ITEMS, len: PIXELS };
+    let views =
+        HostViews { batch: BATCH, views: 2, items: ITEMS, len: PIXELS, ..HostViews::default() };
     let order: Vec<u32> = (0..ITEMS as u32).collect();
     let run = |fresh: bool| {
         let mut training = TwoViews::new(device, &graph, NetworkOptions::new(BATCH));

@@ -47,8 +47,13 @@ fn with_a_memory(device: &Device) -> Vec<u32> {
 fn of_two_views(device: &Device) -> Vec<u32> {
     let graph = residual(20, 18, 16, FEATURES).unwrap();
     let mut training = TwoViews::new(device, &graph, NetworkOptions::new(BATCH));
-    let views =
-        HostViews { batch: BATCH, views: 2, items: ITEMS, len: graph.nodes()[0].shape.len() };
+    let views = HostViews {
+        batch: BATCH,
+        views: 2,
+        items: ITEMS,
+        len: graph.nodes()[0].shape.len(),
+        ..HostViews::default()
+    };
     let (mut source, mut stream) = (views.on(device), device.stream().unwrap());
     let order: Vec<u32> = (0..ITEMS as u32).collect();
     let scalars = scalars();

@@ -3,7 +3,10 @@
 
 use anchorhood_data::{LoadOptions, encode_png, open};
 use anchorhood_engine::{Device, Precision};
-use anchorhood_train::{Placement, Position, Preset, RunConfig, Trainer, TrainingSet};
+use anchorhood_train::{Position, Preset, RunConfig, Trainer, TrainingSet};
+
+/// As many images on the device as fit.
+const ALL: Option<usize> = Some(usize::MAX);
 
 fn config() -> RunConfig {
     let mut config = Preset::Quick.config("shapes");
@@ -39,19 +42,19 @@ fn photographs() -> TrainingSet {
 }
 
 /// The losses of three epochs, a discovery before the last, and the memory after.
-fn losses(device: &Device, placement: Placement, at_once: usize) -> (Vec<f64>, Vec<f32>) {
-    losses_of(set(&config()), device, placement, at_once)
+fn losses(device: &Device, on_device: Option<usize>, at_once: usize) -> (Vec<f64>, Vec<f32>) {
+    losses_of(set(&config()), device, on_device, at_once)
 }
 
 fn losses_of(
     set: TrainingSet,
     device: &Device,
-    placement: Placement,
+    on_device: Option<usize>,
     at_once: usize,
 ) -> (Vec<f64>, Vec<f32>) {
     let config = config();
     let mut trainer = Trainer::new(device, &config, set).unwrap();
-    trainer.begin_at(placement).unwrap();
+    trainer.begin_within(on_device).unwrap();
     let batches = trainer.batches();
     let mut all = vec![];
     for epoch in 0..3 {
@@ -84,8 +87,8 @@ fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
 fn cuda_leads_as_the_host_does() {
     for precision in [Precision::F32, Precision::Bf16] {
         let cuda = gpu(precision);
-        let (led, memory) = losses(&cuda, Placement::Any, 5);
-        let (by_host, host_memory) = losses(&cuda, Placement::Host, 1);
+        let (led, memory) = losses(&cuda, ALL, 5);
+        let (by_host, host_memory) = losses(&cuda, None, 1);
         assert_eq!(led.len(), 21);
         assert_eq!(led.len(), by_host.len());
         assert_near(&led, &by_host, 1e-6);
@@ -97,18 +100,18 @@ fn cuda_leads_as_the_host_does() {
 #[ignore = "needs an NVIDIA GPU"]
 fn crops_of_whole_pictures_are_the_same_on_cuda() {
     let cuda = gpu(Precision::F32);
-    let (by_host, expected) = losses_of(photographs(), &cuda, Placement::Host, 1);
+    let (by_host, expected) = losses_of(photographs(), &cuda, None, 1);
     assert_eq!(by_host.len(), 6);
-    for placement in [Placement::Any, Placement::Within(1 << 20)] {
-        let (led, memory) = losses_of(photographs(), &cuda, placement, 2);
+    for on_device in [ALL, Some(1 << 20)] {
+        let (led, memory) = losses_of(photographs(), &cuda, on_device, 2);
         assert_near(&led, &by_host, 1e-6);
-        assert!(memory == expected, "{placement:?}: the memory differs");
+        assert!(memory == expected, "{on_device:?}: the memory differs");
     }
 }
 
 #[test]
 fn crops_of_whole_pictures_are_trained_on() {
-    let (losses, _) = losses_of(photographs(), &Device::cpu(1), Placement::Any, 1);
+    let (losses, _) = losses_of(photographs(), &Device::cpu(1), ALL, 1);
     assert_eq!(losses.len(), 6);
     assert!(losses.iter().all(|loss| loss.is_finite()));
 }
@@ -117,9 +120,9 @@ fn crops_of_whole_pictures_are_trained_on() {
 #[ignore = "needs an NVIDIA GPU"]
 fn how_many_steps_at_once_and_where_pictures_lie_changes_nothing_on_cuda() {
     let cuda = gpu(Precision::Bf16);
-    let expected = losses(&cuda, Placement::Any, 1);
-    assert!(losses(&cuda, Placement::Any, 100) == expected);
-    assert!(losses(&cuda, Placement::Within(0), 3) == expected);
+    let expected = losses(&cuda, ALL, 1);
+    assert!(losses(&cuda, ALL, 100) == expected);
+    assert!(losses(&cuda, Some(0), 3) == expected);
 }
 
 /// The first batch and its loss. From fresh weights rounding grows too fast to compare more;
@@ -129,8 +132,8 @@ fn how_many_steps_at_once_and_where_pictures_lie_changes_nothing_on_cuda() {
 fn the_first_loss_on_cuda_is_the_cpus() {
     for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::Bf16, 1e-2)] {
         let cuda = gpu(precision);
-        let (on_gpu, _) = losses(&cuda, Placement::Any, 7);
-        let (on_cpu, _) = losses(&Device::cpu(2), Placement::Any, 1);
+        let (on_gpu, _) = losses(&cuda, ALL, 7);
+        let (on_cpu, _) = losses(&Device::cpu(2), ALL, 1);
         assert_near(&on_gpu[..1], &on_cpu, tolerance);
     }
 }

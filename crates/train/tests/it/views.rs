@@ -8,7 +8,7 @@ use anchorhood_engine::{
     Batch, Buffer, Device, Graph, Loss, Network, NetworkOptions, Result, Stream,
 };
 use anchorhood_train::methods::{Method, ViewSettings};
-use anchorhood_train::{Placement, Position, RunConfig, Trainer, TrainingSet};
+use anchorhood_train::{Position, RunConfig, Trainer, TrainingSet};
 
 use crate::common;
 
@@ -66,7 +66,7 @@ fn seen(device: &Device, config: &RunConfig, views: &[ViewSettings]) -> Vec<Vec<
     };
     let set = TrainingSet::of(&data);
     let mut trainer = Trainer::with(device, config, set, Box::new(watcher)).unwrap();
-    trainer.begin_at(Placement::Any).unwrap();
+    trainer.begin().unwrap();
     trainer.advance(Position::default(), 1).unwrap();
     let all = seen.lock().unwrap().clone();
     all[..views.len()].to_vec()

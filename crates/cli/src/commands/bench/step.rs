@@ -121,13 +121,13 @@ fn host_steps(
     batch: FixedBatch,
 ) -> Result<(f64, f64), Failure> {
     let mut stream = device.stream()?;
-    let mut source = batch.source(device, &mut stream, 0.03)?;
+    let mut loader = batch.on(device, &mut stream, 0.03)?;
     let warm = (args.steps / 5).max(2);
     let (mut seconds, mut losses) = (vec![], vec![]);
     for number in 0..warm + args.steps {
         let method = trainer.method();
         let clock = Instant::now();
-        stream.step(&mut source, &mut |stream, batch| method.step(stream, batch))?;
+        stream.step(&mut loader, &mut |stream, batch| method.step(stream, batch))?;
         if number >= warm {
             seconds.push(clock.elapsed().as_secs_f64());
         }
