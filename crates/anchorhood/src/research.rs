@@ -8,13 +8,14 @@
 //! without any of the training loop.
 
 pub use anchorhood_data::{
-    Archive, Augmentation, CheckReport, DataError, DataLoader, DatasetSpec, EpochOrder, Problem, Read,
-    SplitCount, Squaring, normalise,
+    Archive, Augmentation, CheckReport, DataError, DataLoader, DatasetSpec, EpochOrder, Problem,
+    Read, SplitCount, Squaring, normalise,
 };
 pub use anchorhood_engine::{
-    Activation, Batch, Buffer, Communicator, ConvSpec, DeviceLoader, DevicePositives, Epoch,
-    Graph, KernelSource, LoadBatches, Loss, Network, NetworkOptions, NodeId, TakeBatch, Norm, Op, Optimiser, Parameter, Positives, Precision, Result, Role, Scan, Shape,
-    SoftmaxLoss, Stream, Window,
+    Activation, Batch, Buffer, Communicator, ConvSpec, DeviceLoader, DevicePositives, Epoch, Graph,
+    KernelSource, LoadBatches, Loss, Network, NetworkOptions, NodeId, Norm, Op, Optimiser,
+    Parameter, Positives, Precision, Result, Role, Scan, Shape, SoftmaxLoss, Stream, TakeBatch,
+    Window,
 };
 pub use anchorhood_models::{BACKBONES, Backbone, Form, RESNET18, Weights};
 pub use anchorhood_storage::random::Draws;
@@ -22,10 +23,10 @@ pub use anchorhood_storage::random::Stream as DrawsFor;
 pub use anchorhood_train::discovery::{DiscoverBy, MemoryBank, Neighbourhoods};
 pub use anchorhood_train::evaluation::{LinearOptions, Rows, Spread};
 pub use anchorhood_train::methods::{
-    Chain, Embeds, Head, Method, MethodKind, MlpEnd, SIMCLR, Setup, SiameseSettings, ViewSettings,
+    Chain, Embeds, Head, Method, MethodKind, MlpEnd, SIMCLR, Setup, ViewSettings,
 };
 pub use anchorhood_train::{
     Checkpoint, Encoder, EncoderSource, EvaluationConfig, FeatureSource, Labelled, LayerFigures,
-    LayerOptions, LayerProgress, LayerProtocol, NetworkConfig, Normalisation, RunDir, TrainError,
-    TrainingSet, ValidateOn, image_batches, judge, judge_layers, labelled_for,
+    LayerOptions, LayerProgress, LayerProtocol, MethodConfig, NetworkConfig, Normalisation, RunDir,
+    TrainError, TrainingSet, ValidateOn, image_batches, judge, judge_layers, labelled_for,
 };

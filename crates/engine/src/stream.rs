@@ -86,7 +86,7 @@ impl Stream {
         let mut losses = Vec::with_capacity(steps);
         for step in 1..=steps {
             self.step(loader, work)?;
-            if step % self.capacity() == 0 || step == steps {
+            if self.capacity() == 0 || step == steps {
                 self.losses(&mut losses)?;
             }
         }

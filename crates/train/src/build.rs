@@ -2,16 +2,14 @@
 //! learns from labels, labels; and from a checkpoint's judged layer to the graph that every use of
 //! it runs.
 
-use crate::methods::{
-    Embeds, MemorySettings, Method, MethodKind, MethodSpec, SUPERVISED, Setup, SiameseSettings,
-};
+use crate::methods::{Embeds, Method, MethodKind, MethodSpec, SUPERVISED, Setup};
 use anchorhood_data::{Dataset, Labels};
 use anchorhood_engine::{Device, Error, Graph, NodeId, Op};
 
 use crate::room::check_room_of;
 use crate::together::check_shares;
 use crate::training_set::check_pictures;
-use crate::{FeatureSource, MethodConfig, RunConfig, TrainError, TrainingSet};
+use crate::{FeatureSource, RunConfig, TrainError, TrainingSet};
 
 /// The configured method at the beginning of a run; says what cannot be trained.
 pub fn build_method(
@@ -75,20 +73,6 @@ pub fn judged_graph(whole: &Graph, layer: &str) -> Result<Graph, Error> {
     Ok(graph)
 }
 
-impl MethodConfig {
-    /// What methods that compare views have in common.
-    pub fn siamese(&self) -> SiameseSettings {
-        SiameseSettings {
-            passes: self.passes(),
-            views_differ: self.views_differ,
-            temperature: self.temperature as f32,
-            projector: self.projector(),
-            predictor: self.predictor(),
-            momentum: self.momentum,
-        }
-    }
-}
-
 impl RunConfig {
     /// Pictures in a batch: the configured number, or all there are if fewer.
     pub fn batch_of(&self, set: &TrainingSet) -> usize {
@@ -113,22 +97,6 @@ impl RunConfig {
             sync_norm: self.training.sync_norm,
             optimiser: self.training.optimiser(),
             seed: self.seed,
-        }
-    }
-
-    pub(crate) fn memory(&self) -> MemorySettings {
-        let d = &self.discovery;
-        MemorySettings {
-            temperature: d.temperature as f32,
-            rate: d.memory_rate as f32,
-            neighbours: d.neighbours,
-            curriculum: d.curriculum,
-            begin: d.begin,
-            recompute: d.discover_from == FeatureSource::Recomputed,
-            each: d.each,
-            fill: d.fill,
-            loss_rows: d.loss_rows.sampled(),
-            by: d.by,
         }
     }
 

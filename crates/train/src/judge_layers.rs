@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use crate::evaluation::{
-    LabelledPictures, LayerRows, LinearOptions, LinearResult, LinearSet, MOST_VALUES,
+    LabelledPictures, LinearOptions, LinearResult, LinearSet, MOST_VALUES, Rows, extract_layer,
 };
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Device, Graph, NodeId};
@@ -138,18 +138,22 @@ impl Judge<'_> {
             let (top1, top5) = match &self.options.protocol {
                 LayerProtocol::Knn => {
                     let options = self.encoder.config.evaluation.knn();
-                    let rows = self.rows(name, node, seed)?;
-                    figures.values = rows.dim();
-                    let result = rows.knn(self.device, &options, &self.pictures)?;
+                    let [mut train, mut test] = self.rows(name, node, seed)?;
+                    figures.values = train.dim;
+                    train.to_unit_length();
+                    test.to_unit_length();
+                    let train = self.device.hand_over(train.values)?;
+                    let result = self.pictures.vote(self.device, &options, &train, test)?;
                     (result.top1, result.top5)
                 }
                 LayerProtocol::Linear(options) => {
                     let set = match ready.take().filter(|_| !drawn) {
                         Some(set) => set,
                         None => {
-                            let rows = self.rows(name, node, seed)?;
-                            figures.values = rows.dim();
-                            rows.linear(self.device, &self.pictures)?
+                            let [train, test] = self.rows(name, node, seed)?;
+                            figures.values = train.dim;
+                            let labels = [self.pictures.train_labels, self.pictures.test_labels];
+                            LinearSet::new(self.device, train, labels[0], test, labels[1])?
                         }
                     };
                     let result = self.probe(name, ready.insert(set), options, seed)?;
@@ -177,12 +181,21 @@ impl Judge<'_> {
         })?)
     }
 
-    fn rows(&mut self, layer: &str, node: NodeId, seed: u64) -> Result<LayerRows, TrainError> {
+    /// What a layer makes of the pictures to train on and to test on.
+    fn rows(&mut self, layer: &str, node: NodeId, seed: u64) -> Result<[Rows; 2], TrainError> {
         let made = self.encoder.network(self.device, self.graph, vec![node], seed)?;
         let (mut network, said) = made;
         self.note = self.note.take().or(said);
-        let tell = |done, total| (self.progress)(LayerProgress::Extracting { layer, done, total });
-        let (pictures, most) = (&self.pictures, MOST_VALUES);
-        Ok(LayerRows::extract(self.device, &mut network, node, pictures, most, &tell)?)
+        let LabelledPictures { train, test, mean, std, .. } = self.pictures;
+        let total = train.len() + test.len();
+        let mut rows = |of, before| {
+            let tell = |done| {
+                let done = before + done;
+                (self.progress)(LayerProgress::Extracting { layer, done, total });
+            };
+            let extract = || extract_layer(&mut network, node, of, mean, std, MOST_VALUES, &tell);
+            self.device.within(extract)
+        };
+        Ok([rows(train, 0)?, rows(test, train.len())?])
     }
 }

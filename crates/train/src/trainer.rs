@@ -325,7 +325,7 @@ impl Trainer {
             config: self.config.clone(),
             standing: Standing { pictures: Some(pictures), ..standing },
             program: VERSION.into(),
-            method: self.method.name().into(),
+            method: self.config.method.name.name.into(),
             judged_layer,
             rows: [own.start, pictures].map(|n| n as u64),
             input: InputForm {
@@ -344,7 +344,7 @@ impl Trainer {
     /// Takes up what a checkpoint holds; `path` names it in errors.
     pub fn restore(&mut self, mut checkpoint: Checkpoint, path: &Path) -> Result<(), TrainError> {
         let wrong = |reason| CheckpointError::Mismatch { path: path.into(), reason };
-        let (theirs, ours) = (&checkpoint.method, self.method.name());
+        let (theirs, ours) = (&checkpoint.method, self.config.method.name.name);
         if theirs != ours {
             let reason = format!("it was trained by {theirs}, this run is to be by {ours}");
             return Err(wrong(reason).into());

@@ -10,9 +10,9 @@
 //! λ = μ = 25, ν = 1, ε = 1e-4. The encoder's output before the projector is judged.
 
 use anchorhood::MethodSpec;
-use anchorhood::research::{Batch, Buffer, Loss, Network, Result, Stream};
+use anchorhood::research::{Batch, Network, Result, Stream};
 use anchorhood::research::{
-    Chain, Embeds, Head, Method, MethodKind, MlpEnd, SIMCLR, Setup, SiameseSettings, ViewSettings,
+    Chain, Head, Method, MethodConfig, MethodKind, MlpEnd, SIMCLR, ViewSettings,
 };
 
 const INVARIANCE: f64 = 25.0;
@@ -25,9 +25,6 @@ pub static VICREG: MethodSpec = MethodSpec {
     summary: "Make views alike while every value varies and no two do so together",
     reference: "Bardes, Ponce & LeCun, ICLR 2022",
     kind: MethodKind::Views,
-    embeds: Embeds::BeforeFc,
-    discovers: false,
-    colours: None,
     reads: &["views", "projector_layers", "projector_width", "projector_features", "whiten"],
     passes_per_image: |method| method.views,
     multi_process: Err("the variance is that of the whole batch"),
@@ -37,43 +34,33 @@ pub static VICREG: MethodSpec = MethodSpec {
         c.training.learning_rate /= 4.0;
     },
     memory_bytes: |setup, config| {
-        let s = config.method.siamese();
-        Ok((Chain::memory_bytes(setup, s.passes, &heads(&s))?, 0))
+        let m = &config.method;
+        Ok((Chain::memory_bytes(setup, m.passes(), &heads(m))?, 0))
     },
-    build: |setup, config, _| Ok(Box::new(VicReg::new(setup, config.method.siamese())?)),
+    build: |setup, config, _| {
+        let m = &config.method;
+        Ok(Box::new(VicReg { chain: Chain::new(&setup, m.passes(), "", &heads(m))? }))
+    },
+    ..MethodSpec::DEFAULT
 };
 
-fn heads(settings: &SiameseSettings) -> [Head; 1] {
-    [("projector", settings.projector, MlpEnd::Plain)]
+fn heads(m: &MethodConfig) -> [Head; 1] {
+    [("projector", m.projector(), MlpEnd::Plain)]
 }
 
 struct VicReg {
-    settings: SiameseSettings,
     chain: Chain,
-    losses: Buffer,
-}
-
-impl VicReg {
-    fn new(setup: Setup, settings: SiameseSettings) -> Result<Self> {
-        let chain = Chain::new(&setup, settings.passes, "", &heads(&settings))?;
-        Ok(VicReg { losses: setup.device.zeros(chain.rows())?, settings, chain })
-    }
 }
 
 impl Method for VicReg {
-    fn name(&self) -> &'static str {
-        VICREG.name
-    }
-
     fn views(&self) -> Vec<ViewSettings> {
-        vec![ViewSettings::default(); self.settings.passes.views]
+        self.chain.alike()
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.chain.forward(stream, batch)?;
-        let (views, dim) = (self.settings.passes.views, self.settings.projector.features);
-        let (rows, gradient) = self.chain.last().output_and_gradient();
-        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
+        let (views, dim) = (self.chain.views(), self.chain.features());
+        let (rows, loss) = self.chain.output_and_loss();
         stream.custom_loss(rows, loss, &mut |z, losses, gradient| {
             losses.fill(vicreg(z, views, dim, gradient));
             Ok(())

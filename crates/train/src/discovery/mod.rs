@@ -48,5 +48,5 @@ pub use curriculum::Curriculum;
 pub use loss::neighbourhood_loss;
 pub use memory_bank::MemoryBank;
 pub use mutual_information::mutual_information;
-pub use neighbourhoods::{Neighbourhoods, PartsError};
+pub use neighbourhoods::Neighbourhoods;
 pub use noise_targets::{NoiseTargets, Reassigned};

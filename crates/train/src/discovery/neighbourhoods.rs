@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use anchorhood_engine::{Device, Neighbours, Positives, Result, Scan};
+use anchorhood_engine::{Device, Error, Neighbours, Positives, Result, Scan};
 
 use crate::discovery::approximate::{Approximation, approximate};
 use crate::discovery::curriculum::{lowest_entropy, surer};
@@ -22,41 +22,6 @@ pub struct Neighbourhoods {
     entropy: Vec<f32>,
     /// Of those that were looked for approximately.
     recall: Option<f64>,
-}
-
-/// Why saved parts do not make neighbourhoods.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum PartsError {
-    /// A part has the wrong length.
-    #[error(
-        "neighbourhoods of {pictures} pictures with {k} neighbours each: expected {expected} \
-         {what}, got {got}"
-    )]
-    Length {
-        /// Which part.
-        what: &'static str,
-        /// Pictures, counted by the anchors.
-        pictures: usize,
-        /// Neighbours of each.
-        k: usize,
-        /// How many values the part should have.
-        expected: usize,
-        /// How many it has.
-        got: usize,
-    },
-    /// A neighbour that is no other picture.
-    #[error(
-        "picture {picture} has the neighbour {neighbour}, which is not another of the {pictures} \
-         pictures"
-    )]
-    Neighbour {
-        /// Whose neighbour.
-        picture: usize,
-        /// The neighbour.
-        neighbour: u32,
-        /// How many pictures there are.
-        pictures: usize,
-    },
 }
 
 impl Neighbourhoods {
@@ -119,7 +84,7 @@ impl Neighbourhoods {
         neighbours: Vec<u32>,
         anchors: Vec<bool>,
         entropy: Vec<f32>,
-    ) -> Result<Self, PartsError> {
+    ) -> Result<Self> {
         let pictures = anchors.len();
         Neighbourhoods::of_part([0, pictures], k, neighbours, anchors, entropy)
     }
@@ -131,11 +96,14 @@ impl Neighbourhoods {
         neighbours: Vec<u32>,
         anchors: Vec<bool>,
         entropy: Vec<f32>,
-    ) -> Result<Self, PartsError> {
+    ) -> Result<Self> {
         let here = anchors.len();
-        let check = |what, expected, got| {
-            let wrong = PartsError::Length { what, pictures: here, k, expected, got };
-            if expected == got { Ok(()) } else { Err(wrong) }
+        let check = |what, expected, got| match expected == got {
+            true => Ok(()),
+            false => Err(Error::Plan(format!(
+                "neighbourhoods of {here} pictures with {k} neighbours each: expected {expected} \
+                 {what}, got {got}"
+            ))),
         };
         check("neighbours", here.saturating_mul(k), neighbours.len())?;
         if k > 0 || !entropy.is_empty() {
@@ -144,7 +112,10 @@ impl Neighbourhoods {
         for (picture, of) in (first..).zip(neighbours.chunks_exact(k.max(1))) {
             let wrong = |n: &&u32| **n as usize >= pictures || **n as usize == picture;
             if let Some(neighbour) = of.iter().find(wrong) {
-                return Err(PartsError::Neighbour { picture, neighbour: *neighbour, pictures });
+                return Err(Error::Plan(format!(
+                    "picture {picture} has the neighbour {neighbour}, which is not another of the \
+                     {pictures} pictures"
+                )));
             }
         }
         Ok(Neighbourhoods { first, pictures, k, neighbours, anchors, entropy, recall: None })
@@ -260,7 +231,7 @@ mod tests {
         for n in [some(), Neighbourhoods::single(3), Neighbourhoods::single(0)] {
             let parts = (n.neighbours().to_vec(), n.anchors().to_vec(), n.entropy().to_vec());
             let again = Neighbourhoods::from_parts(n.k(), parts.0, parts.1, parts.2);
-            assert_eq!(again.as_ref(), Ok(&n));
+            assert_eq!(again.unwrap(), n);
         }
     }
 

@@ -185,7 +185,7 @@ impl LinearSet {
         let mut source = device.row_batches(self.train.clone(), self.test.dim, batch)?;
         let (mut stream, mut rows) = (device.stream()?, device.zeros(batch)?);
         let steps = n / batch;
-        let (mut losses, mut last) = (Vec::with_capacity(steps), 0.0);
+        let mut last = 0.0;
         for epoch in 0..options.epochs {
             let order = Draws::new(options.seed, Purpose::Order, epoch as u64, 1).permutation(n);
             let part = Epoch {
@@ -195,22 +195,14 @@ impl LinearSet {
                 number: (epoch * steps) as u64,
                 scalars: &[vec![options.rate_at(epoch); steps]],
             };
-            stream.begin_epoch(&mut source, &part)?;
-            losses.clear();
-            for _ in 0..steps {
-                if stream.capacity() == 0 {
-                    stream.losses(&mut losses)?;
-                }
-                stream.step(&mut source, &mut |stream, items| {
-                    network.forward(stream, 0, items.view(0))?;
-                    let (logits, gradient) = network.output_and_gradient();
-                    let loss = Loss { rows: &mut rows, gradient, weight: 1.0 };
-                    stream.cross_entropy(logits, self.classes, &labels, items.indices(), loss)?;
-                    network.backward(stream, 0)?;
-                    network.update(stream)
-                })?;
-            }
-            stream.losses(&mut losses)?;
+            let losses = stream.epoch(&mut source, &part, &mut |stream, items| {
+                network.forward(stream, 0, items.view(0))?;
+                let (logits, gradient) = network.output_and_gradient();
+                let loss = Loss { rows: &mut rows, gradient, weight: 1.0 };
+                stream.cross_entropy(logits, self.classes, &labels, items.indices(), loss)?;
+                network.backward(stream, 0)?;
+                network.update(stream)
+            })?;
             last = losses.iter().sum::<f64>() / steps as f64;
             if !last.is_finite() {
                 return Err(Error::Plan(format!(

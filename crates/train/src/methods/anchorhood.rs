@@ -24,7 +24,7 @@
 use anchorhood_engine::vectors::{Whitening, to_unit_length};
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Scalar, Stream};
 
-use crate::config::{FeatureSource, Preset, RunConfig};
+use crate::config::{DiscoveryConfig, FeatureSource, MethodConfig, Preset, RunConfig};
 use crate::discovery::Neighbourhoods;
 use crate::methods::and::memory_row_bytes;
 use crate::methods::chain::{Chain, Head, momentum_at};
@@ -32,8 +32,8 @@ use crate::methods::memory::{Memory, PROJECTED};
 use crate::methods::mlp::MlpEnd;
 use crate::methods::recipes::{views, views_of_preset};
 use crate::methods::{
-    Embeds, MemorySettings, Method, MethodKind, MethodSpec, Round, Setup, SiameseSettings,
-    StateDict, StateError, ViewPasses, ViewSettings, ViewStatistics,
+    Method, MethodKind, MethodSpec, Round, Setup, StateDict, ViewPasses, ViewSettings,
+    ViewStatistics,
 };
 
 /// Compare views, and draw them towards discovered neighbours in a memory.
@@ -42,9 +42,7 @@ pub static ANCHORHOOD: MethodSpec = MethodSpec {
     summary: "Compare views, and draw them towards discovered neighbours in a memory",
     reference: "AND with the views and the projector of SimCLR",
     kind: MethodKind::Views,
-    embeds: Embeds::BeforeFc,
     discovers: true,
-    colours: None,
     reads: &[
         "views",
         "view_statistics",
@@ -61,13 +59,16 @@ pub static ANCHORHOOD: MethodSpec = MethodSpec {
         "whiten",
     ],
     passes_per_image: |method| method.views,
-    multi_process: Ok(()),
     recipe,
     memory_bytes: |setup, config| {
-        let row = memory_row_bytes(config, config.method.projector_features);
-        Ok((AnchorhoodSettings::of(config).memory_bytes(setup)?, row))
+        let m = &config.method;
+        let own = Chain::memory_bytes(setup, m.passes(), &heads(m))?;
+        let target = follower(m).map(|head| Chain::memory_bytes(setup, ONE, &[head]));
+        let row = memory_row_bytes(config, m.projector_features);
+        Ok((own + target.transpose()?.unwrap_or(0), row))
     },
-    build: |setup, config, _| Ok(Box::new(Anchorhood::new(setup, AnchorhoodSettings::of(config))?)),
+    build: |setup, config, _| Ok(Box::new(Anchorhood::new(setup, config)?)),
+    ..MethodSpec::DEFAULT
 };
 
 /// Neighbours pay late: the first rounds are instance discrimination.
@@ -94,30 +95,13 @@ fn recipe(c: &mut RunConfig, preset: Preset) {
     }
 }
 
-/// The method's settings.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AnchorhoodSettings {
-    /// Of views and heads.
-    pub siamese: SiameseSettings,
-    /// Whether there is a predictor.
-    pub predictor: bool,
-    /// The memory.
-    pub memory: MemorySettings,
-    /// ω: the weight of the memory's loss; the rest is the views'.
-    pub memory_weight: f32,
-    /// Whether what is remembered comes from a second network.
-    pub momentum_rows: bool,
-    /// How far features are whitened that neighbourhoods are discovered from: 0 leaves them.
-    pub whiten: f64,
-}
-
 /// An encoder, whose output is judged, a projector, a memory of what it makes of pictures.
 pub struct Anchorhood {
-    settings: AnchorhoodSettings,
+    settings: MethodConfig,
+    discovery: DiscoveryConfig,
     chain: Chain,
     target: Option<Chain>,
     memory: Memory,
-    losses: Buffer,
     /// The gradient of the loss over the memory, until it is added.
     gradient: Buffer,
 }
@@ -129,52 +113,29 @@ const MOMENTUM: Scalar = Scalar(1);
 /// What the second network is shown of a step.
 const ONE: ViewPasses = ViewPasses { views: 1, statistics: ViewStatistics::Each };
 
-impl AnchorhoodSettings {
-    /// As a configuration has them.
-    pub(crate) fn of(config: &RunConfig) -> AnchorhoodSettings {
-        let m = &config.method;
-        AnchorhoodSettings {
-            siamese: m.siamese(),
-            predictor: m.predictor,
-            memory: config.memory(),
-            memory_weight: m.memory_weight as f32,
-            momentum_rows: m.momentum_rows,
-            whiten: m.whiten,
-        }
-    }
+fn heads(m: &MethodConfig) -> Vec<Head> {
+    let projector = ("projector", m.projector(), MlpEnd::UnitLength);
+    let predictor = ("predictor", m.predictor(), MlpEnd::UnitLength);
+    [projector].into_iter().chain(m.predictor.then_some(predictor)).collect()
+}
 
-    fn heads(&self) -> Vec<Head> {
-        let s = &self.siamese;
-        let projector = ("projector", s.projector, MlpEnd::UnitLength);
-        let predictor = ("predictor", s.predictor, MlpEnd::UnitLength);
-        [projector].into_iter().chain(self.predictor.then_some(predictor)).collect()
-    }
-
-    /// The second network's head, where there is one.
-    fn follower(&self) -> Option<Head> {
-        let head = ("target.projector", self.siamese.projector, MlpEnd::UnitLength);
-        self.momentum_rows.then_some(head)
-    }
-
-    /// Bytes of the networks, without the memory.
-    pub fn memory_bytes(&self, setup: &Setup) -> Result<usize> {
-        let own = Chain::memory_bytes(setup, self.siamese.passes, &self.heads())?;
-        let follower = self.follower().map(|head| Chain::memory_bytes(setup, ONE, &[head]));
-        Ok(own + follower.transpose()?.unwrap_or(0))
-    }
+/// The second network's head, where there is one.
+fn follower(m: &MethodConfig) -> Option<Head> {
+    m.momentum_rows.then_some(("target.projector", m.projector(), MlpEnd::UnitLength))
 }
 
 impl Anchorhood {
     /// At the beginning of a run.
-    pub fn new(setup: Setup, settings: AnchorhoodSettings) -> Result<Self> {
-        let chain = Chain::new(&setup, settings.siamese.passes, "", &settings.heads())?;
-        let target = settings.follower().map(|head| Chain::new(&setup, ONE, "target", &[head]));
-        let (rows, dim) = (chain.rows(), settings.siamese.projector.features);
+    pub fn new(setup: Setup, config: &RunConfig) -> Result<Self> {
+        let m = &config.method;
+        let chain = Chain::new(&setup, m.passes(), "", &heads(m))?;
+        let target = follower(m).map(|head| Chain::new(&setup, ONE, "target", &[head]));
+        let dim = chain.features();
         Ok(Anchorhood {
-            memory: Memory::new(&setup, &settings.memory, PROJECTED, dim)?,
-            losses: setup.device.zeros(rows)?,
-            gradient: setup.device.zeros(rows * dim)?,
-            settings,
+            memory: Memory::new(&setup, &config.discovery, PROJECTED, dim)?,
+            gradient: setup.device.zeros(chain.rows() * dim)?,
+            settings: m.clone(),
+            discovery: config.discovery.clone(),
             chain,
             target: target.transpose()?,
         })
@@ -184,52 +145,48 @@ impl Anchorhood {
     fn memory_weight(&self) -> f32 {
         match self.memory.neighbourhoods.k() {
             0 => 0.0,
-            _ => self.settings.memory_weight,
+            _ => self.settings.memory_weight as f32,
         }
     }
 
     /// The gradient of both losses.
     fn losses(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
-        let (s, weight) = (self.settings, self.memory_weight());
-        let (rows, gradient) = self.chain.last().output_and_gradient();
-        let (views, dim) = (s.siamese.passes.views, s.siamese.projector.features);
+        let (views, dim, weight) =
+            (self.chain.views(), self.chain.features(), self.memory_weight());
+        let (rows, Loss { rows: losses, gradient, .. }) = self.chain.output_and_loss();
         let between_views =
-            Loss { rows: &mut self.losses, gradient: &mut *gradient, weight: 1.0 - weight };
-        stream.contrastive(rows, views, dim, s.siamese.temperature, between_views)?;
+            Loss { rows: &mut *losses, gradient: &mut *gradient, weight: 1.0 - weight };
+        let temperature = self.settings.temperature as f32;
+        stream.contrastive(rows, views, dim, temperature, between_views)?;
         if weight == 0.0 {
             return Ok(());
         }
-        let over_the_memory = Loss { rows: &mut self.losses, gradient: &mut self.gradient, weight };
-        let temperature = s.memory.temperature;
+        let over_the_memory = Loss { rows: losses, gradient: &mut self.gradient, weight };
+        let temperature = self.discovery.temperature as f32;
         self.memory.loss(stream, rows, temperature, batch, over_the_memory)?;
         stream.add(&self.gradient, gradient)
     }
 }
 
 impl Method for Anchorhood {
-    fn name(&self) -> &'static str {
-        ANCHORHOOD.name
-    }
-
     fn views(&self) -> Vec<ViewSettings> {
         let further = usize::from(self.target.is_some());
-        vec![ViewSettings::default(); self.settings.siamese.passes.views + further]
+        vec![ViewSettings::default(); self.chain.views() + further]
     }
 
     fn scalars(&self, done: f64) -> Vec<f32> {
-        let momentum = momentum_at(self.settings.siamese.momentum, done);
+        let momentum = momentum_at(self.settings.momentum, done);
         self.target.iter().map(|_| momentum).collect()
     }
 
     fn before_round(&mut self, round: &mut Round) -> Result<()> {
-        let settings = self.settings.memory;
-        if round.round == 0 && settings.fill {
+        if round.round == 0 && self.discovery.fill {
             let features = (round.features)(self.chain.encoder())?;
             let rows = self.chain.infer_projector(features)?;
             self.memory.fill(round.device, rows)?;
         }
         let (encoder, power) = (self.chain.encoder(), self.settings.whiten);
-        self.memory.discover(round, &settings, |round| {
+        self.memory.discover(round, &self.discovery, |round| {
             let (mut features, dim) = ((round.features)(encoder)?, encoder.features());
             if power > 0.0 {
                 let together = round.device.communicator();
@@ -243,7 +200,7 @@ impl Method for Anchorhood {
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
-        let (views, rate) = (self.settings.siamese.passes.views, self.settings.memory.rate);
+        let (views, rate) = (self.chain.views(), self.discovery.memory_rate as f32);
         self.chain.forward(stream, batch)?;
         let bank = &mut self.memory.bank;
         if let Some(target) = &mut self.target {
@@ -275,7 +232,7 @@ impl Method for Anchorhood {
         self.memory.state(device)
     }
 
-    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         self.memory.restore(device, state)
     }
 

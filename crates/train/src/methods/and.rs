@@ -17,13 +17,10 @@
 
 use anchorhood_engine::{Batch, Buffer, Device, Loss, Network, Result, Stream};
 
-use crate::config::RunConfig;
+use crate::config::{DiscoveryConfig, RunConfig};
 use crate::discovery::{MemoryBank, Neighbourhoods};
 use crate::methods::memory::{BANK, Memory};
-use crate::methods::{
-    Embeds, INSTANCE, MemorySettings, Method, MethodKind, MethodSpec, Round, Setup, StateDict,
-    StateError,
-};
+use crate::methods::{Embeds, Method, MethodKind, MethodSpec, Round, Setup, StateDict};
 
 /// Draw images towards neighbours that are discovered round by round.
 pub static AND: MethodSpec = MethodSpec {
@@ -33,19 +30,21 @@ pub static AND: MethodSpec = MethodSpec {
     kind: MethodKind::Memory,
     embeds: Embeds::Output,
     discovers: true,
-    colours: None,
-    reads: &[],
-    passes_per_image: |_| 1,
-    multi_process: Ok(()),
     recipe: |_, _| (),
     memory_bytes: remembered,
-    build: |setup, config, _| Ok(Box::new(And::new(setup, config.memory())?)),
+    build: and,
+    ..MethodSpec::DEFAULT
 };
 
 /// Bytes of a memory of features, with the number and the likeness of each neighbour.
 pub(super) fn remembered(setup: &Setup, c: &RunConfig) -> Result<(usize, usize)> {
     let network = setup.options(setup.batch).memory_bytes(setup.graph)?;
     Ok((network, memory_row_bytes(c, c.network.features)))
+}
+
+/// With discovery where the configured method has it.
+pub(super) fn and(setup: Setup, config: &RunConfig, _: &[u32]) -> Result<Box<dyn Method>> {
+    Ok(Box::new(And::new(setup, config)?))
 }
 
 /// Bytes of a row of the memory, and of its neighbours.
@@ -57,7 +56,7 @@ pub(super) fn memory_row_bytes(c: &RunConfig, features: usize) -> usize {
 pub struct And {
     /// Whether neighbourhoods are looked for.
     discovers: bool,
-    settings: MemorySettings,
+    settings: DiscoveryConfig,
     network: Network,
     memory: Memory,
     losses: Buffer,
@@ -65,28 +64,20 @@ pub struct And {
 
 impl And {
     /// At the beginning of a run.
-    pub fn new(setup: Setup, settings: MemorySettings) -> Result<Self> {
+    pub fn new(setup: Setup, config: &RunConfig) -> Result<Self> {
+        let settings = config.discovery.clone();
         let network = setup.encoder(&setup.options(setup.batch))?;
         Ok(And {
-            discovers: true,
+            discovers: config.method.name.discovers,
             memory: Memory::new(&setup, &settings, BANK, network.features())?,
             losses: setup.device.zeros(setup.batch)?,
             settings,
             network,
         })
     }
-
-    /// Every picture stays by itself.
-    pub(crate) fn without_discovery(self) -> Self {
-        And { discovers: false, ..self }
-    }
 }
 
 impl Method for And {
-    fn name(&self) -> &'static str {
-        if self.discovers { AND.name } else { INSTANCE.name }
-    }
-
     fn before_round(&mut self, round: &mut Round) -> Result<()> {
         if round.round == 0 && self.settings.fill {
             let features = (round.features)(&mut self.network)?;
@@ -106,10 +97,10 @@ impl Method for And {
         self.network.forward(stream, 0, batch.view(0))?;
         let (features, gradient) = self.network.output_and_gradient();
         let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
-        self.memory.loss(stream, features, s.temperature, batch, loss)?;
+        self.memory.loss(stream, features, s.temperature as f32, batch, loss)?;
         let features = self.network.output();
         let bank = &mut self.memory.bank;
-        bank.update(stream, batch.indices(), features, s.rate)?;
+        bank.update(stream, batch.indices(), features, s.memory_rate as f32)?;
         self.network.backward(stream, 0)?;
         self.network.update(stream)
     }
@@ -126,7 +117,7 @@ impl Method for And {
         self.memory.state(device)
     }
 
-    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         self.memory.restore(device, state)
     }
 

@@ -38,21 +38,14 @@ use anchorhood_engine::{
 use crate::config::{Preset, RunConfig};
 use crate::methods::classifier::Classifier;
 use crate::methods::recipes::pretext;
-use crate::methods::{
-    Embeds, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict, StateError,
-};
+use crate::methods::{Method, MethodSpec, PretextFigure, Setup, StateDict};
 
 /// Find the latents that a generator could have made an image of.
 pub static BIGAN: MethodSpec = MethodSpec {
     name: "bigan",
     summary: "Find the latents that a generator could have made an image of",
     reference: "Donahue, Krähenbühl & Darrell, ICLR 2017",
-    kind: MethodKind::Pretext,
-    embeds: Embeds::BeforeFc,
-    discovers: false,
-    colours: None,
     reads: &["projector_width", "projector_features"],
-    passes_per_image: |_| 1,
     multi_process: Err("every process would make the same pictures, of the same random numbers"),
     recipe,
     memory_bytes: |setup, config| {
@@ -63,6 +56,7 @@ pub static BIGAN: MethodSpec = MethodSpec {
         let m = &config.method;
         Ok(Box::new(BiGan::new(setup, m.projector_features, m.projector_width)?))
     },
+    ..MethodSpec::DEFAULT
 };
 
 /// As GANs are trained; most of an image, so that there is less to be made.
@@ -368,10 +362,6 @@ impl Sizes {
 }
 
 impl Method for BiGan {
-    fn name(&self) -> &'static str {
-        BIGAN.name
-    }
-
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.make(stream, batch.view(0))?;
         self.fool(stream, batch.view(0))?;
@@ -400,7 +390,7 @@ impl Method for BiGan {
         Ok(state)
     }
 
-    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         self.pairs.restore(device, state)
     }
 }

@@ -23,15 +23,13 @@
 //! paper's views differ (blur with 1.0 and 0.1, solarise with 0 and 0.2), which helps on
 //! photographs of 224 pixels and is a setting here, off at 32; SGD rather than LARS.
 
-use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Scalar, Stream};
+use anchorhood_engine::{Batch, Buffer, Network, Result, Scalar, Stream};
 
-use crate::config::{Preset, RunConfig};
+use crate::config::{MethodConfig, Preset, RunConfig};
 use crate::methods::chain::{Chain, Head, momentum_at};
 use crate::methods::mlp::MlpEnd;
 use crate::methods::recipes::{views, views_of_preset};
-use crate::methods::{
-    Embeds, Method, MethodKind, MethodSpec, Setup, SiameseSettings, ViewSettings,
-};
+use crate::methods::{Method, MethodKind, MethodSpec, Setup, ViewSettings};
 
 /// Predict from one view what a momentum encoder makes of the others.
 pub static BYOL: MethodSpec = MethodSpec {
@@ -39,9 +37,6 @@ pub static BYOL: MethodSpec = MethodSpec {
     summary: "Predict from one view what a momentum encoder makes of the others",
     reference: "Grill et al., NeurIPS 2020",
     kind: MethodKind::Views,
-    embeds: Embeds::BeforeFc,
-    discovers: false,
-    colours: None,
     reads: &[
         "views",
         "view_statistics",
@@ -55,10 +50,14 @@ pub static BYOL: MethodSpec = MethodSpec {
         "whiten",
     ],
     passes_per_image: |method| method.views,
-    multi_process: Ok(()),
     recipe,
-    memory_bytes: |setup, config| Ok((Byol::memory_bytes(setup, &config.method.siamese())?, 0)),
-    build: |setup, config, _| Ok(Box::new(Byol::new(setup, config.method.siamese())?)),
+    memory_bytes: |setup, config| {
+        let (m, (online, target)) = (&config.method, heads(&config.method));
+        let online = Chain::memory_bytes(setup, m.passes(), &online)?;
+        Ok((online + Chain::memory_bytes(setup, m.passes(), &target)?, 0))
+    },
+    build: |setup, config, _| Ok(Box::new(Byol::new(setup, &config.method)?)),
+    ..MethodSpec::DEFAULT
 };
 
 fn recipe(c: &mut RunConfig, preset: Preset) {
@@ -71,11 +70,13 @@ fn recipe(c: &mut RunConfig, preset: Preset) {
 
 /// The online networks, of which the encoder is judged, and the target's.
 pub struct Byol {
-    settings: SiameseSettings,
+    /// Whether views differ as the paper has it.
+    views_differ: bool,
+    /// m₀.
+    momentum: f64,
     online: Chain,
     target: Chain,
     targets: Buffer,
-    losses: Buffer,
 }
 
 const TARGET_PROJECTOR: usize = 1;
@@ -83,30 +84,22 @@ const TARGET_PROJECTOR: usize = 1;
 const MOMENTUM: Scalar = Scalar(1);
 
 /// Those of the online networks and the target's.
-fn heads(settings: &SiameseSettings) -> ([Head; 2], [Head; 1]) {
-    let projector = |name| (name, settings.projector, MlpEnd::Norm);
-    let predictor = ("predictor", settings.predictor, MlpEnd::Plain);
+fn heads(m: &MethodConfig) -> ([Head; 2], [Head; 1]) {
+    let projector = |name| (name, m.projector(), MlpEnd::Norm);
+    let predictor = ("predictor", m.predictor(), MlpEnd::Plain);
     ([projector("projector"), predictor], [projector("target.projector")])
 }
 
 impl Byol {
-    /// Bytes of the networks.
-    pub fn memory_bytes(setup: &Setup, settings: &SiameseSettings) -> Result<usize> {
-        let (own, follower) = heads(settings);
-        let online = Chain::memory_bytes(setup, settings.passes, &own)?;
-        Ok(online + Chain::memory_bytes(setup, settings.passes, &follower)?)
-    }
-
     /// At the beginning of a run, where the target is what the online networks are.
-    pub fn new(setup: Setup, settings: SiameseSettings) -> Result<Self> {
-        let (own, follower) = heads(&settings);
-        let online = Chain::new(&setup, settings.passes, "", &own)?;
-        let target = Chain::new(&setup, settings.passes, "target", &follower)?;
-        let rows = online.rows();
+    pub fn new(setup: Setup, m: &MethodConfig) -> Result<Self> {
+        let (online, target) = heads(m);
+        let online = Chain::new(&setup, m.passes(), "", &online)?;
+        let target = Chain::new(&setup, m.passes(), "target", &target)?;
         Ok(Byol {
-            targets: setup.device.zeros(rows * settings.projector.features)?,
-            losses: setup.device.zeros(rows)?,
-            settings,
+            views_differ: m.views_differ,
+            momentum: m.momentum,
+            targets: setup.device.zeros(online.rows() * online.features())?,
             online,
             target,
         })
@@ -114,32 +107,27 @@ impl Byol {
 }
 
 impl Method for Byol {
-    fn name(&self) -> &'static str {
-        BYOL.name
-    }
-
     fn views(&self) -> Vec<ViewSettings> {
         let of = |blur, solarise| ViewSettings { blur: Some(blur), solarise: Some(solarise) };
         let paper = [of(1.0, 0.0), of(0.1, 0.2)];
-        if self.settings.views_differ {
-            (0..self.settings.passes.views).map(|v| paper[v % 2]).collect()
+        if self.views_differ {
+            (0..self.online.views()).map(|v| paper[v % 2]).collect()
         } else {
-            self.settings.passes.alike()
+            self.online.alike()
         }
     }
 
     fn scalars(&self, done: f64) -> Vec<f32> {
-        vec![momentum_at(self.settings.momentum, done)]
+        vec![momentum_at(self.momentum, done)]
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.target.forward(stream, batch)?;
         self.online.forward(stream, batch)?;
-        let (views, dim) = (self.settings.passes.views, self.settings.projector.features);
+        let (views, dim) = (self.online.views(), self.online.features());
         let projected = self.target.output(TARGET_PROJECTOR);
         stream.mean_of_others(projected, views, dim, true, &mut self.targets)?;
-        let (predicted, gradient) = self.online.last().output_and_gradient();
-        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
+        let (predicted, loss) = self.online.output_and_loss();
         stream.cosine(predicted, &self.targets, dim, loss)?;
         self.online.learn(stream)?;
         self.target.follow(stream, &self.online, MOMENTUM)

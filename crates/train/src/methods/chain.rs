@@ -4,7 +4,7 @@
 
 use std::f64::consts::PI;
 
-use anchorhood_engine::{Batch, Buffer, Network, NetworkOptions, Result, Scalar, Stream};
+use anchorhood_engine::{Batch, Buffer, Loss, Network, NetworkOptions, Result, Scalar, Stream};
 
 use crate::methods::mlp::{MlpEnd, MlpSettings, mlp};
 use crate::methods::{Setup, ViewSettings};
@@ -35,31 +35,6 @@ impl ViewPasses {
             ViewStatistics::All => setup.options(self.views * setup.batch),
         }
     }
-
-    /// Views that all have the run's augmentation.
-    pub(crate) fn alike(&self) -> Vec<ViewSettings> {
-        vec![ViewSettings::default(); self.views]
-    }
-}
-
-/// The settings of methods that compare views, by heads on top of the network that embeds: each
-/// method reads its own.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SiameseSettings {
-    /// The views.
-    pub passes: ViewPasses,
-    /// Whether views differ as BYOL's paper has it: every second one seldom blurred, and solarised
-    /// at times.
-    pub views_differ: bool,
-    /// τ of the loss between views.
-    pub temperature: f32,
-    /// The projector.
-    pub projector: MlpSettings,
-    /// The predictor; its result has the projector's length.
-    pub predictor: MlpSettings,
-    /// m₀: the share of a second network, which follows the first, that a step keeps at the
-    /// beginning.
-    pub momentum: f64,
 }
 
 /// A head: its namespace, its size, and how it ends.
@@ -69,6 +44,8 @@ pub type Head = (&'static str, MlpSettings, MlpEnd);
 pub struct Chain {
     passes: ViewPasses,
     networks: Vec<(&'static str, Network)>,
+    /// A loss for each row of the last output.
+    losses: Buffer,
 }
 
 impl Chain {
@@ -89,7 +66,8 @@ impl Chain {
             features = head.features();
             networks.push((name, head));
         }
-        Ok(Chain { passes, networks })
+        let rows = networks[0].1.passes() * networks[0].1.batch();
+        Ok(Chain { passes, networks, losses: setup.device.zeros(rows)? })
     }
 
     /// Bytes of the networks of such a chain.
@@ -107,8 +85,22 @@ impl Chain {
 
     /// Rows of an output: all views of a batch.
     pub fn rows(&self) -> usize {
-        let encoder = &self.networks[0].1;
-        encoder.passes() * encoder.batch()
+        self.losses.len()
+    }
+
+    /// Views of an image.
+    pub fn views(&self) -> usize {
+        self.passes.views
+    }
+
+    /// Views that all have the run's augmentation.
+    pub fn alike(&self) -> Vec<ViewSettings> {
+        vec![ViewSettings::default(); self.views()]
+    }
+
+    /// Values of a row of the last output.
+    pub fn features(&self) -> usize {
+        self.networks[self.networks.len() - 1].1.features()
     }
 
     /// The first views of a batch, as many as it has, through all networks.
@@ -156,10 +148,11 @@ impl Chain {
         self.networks[network].1.output()
     }
 
-    /// The last network, whose output the loss is of.
-    pub fn last(&mut self) -> &mut Network {
+    /// What the last network made of all views, and where a loss of it goes.
+    pub fn output_and_loss(&mut self) -> (&Buffer, Loss<'_>) {
         let last = self.networks.len() - 1;
-        &mut self.networks[last].1
+        let (rows, gradient) = self.networks[last].1.output_and_gradient();
+        (rows, Loss { rows: &mut self.losses, gradient, weight: 1.0 })
     }
 
     /// From the gradient of the last output backwards through all networks; then all weights move.

@@ -7,7 +7,7 @@ use anchorhood_engine::{
 };
 
 use crate::methods::tally::{counted, go_on};
-use crate::methods::{PretextFigure, Setup, StateDict, StateError, Values};
+use crate::methods::{PretextFigure, Setup, StateDict, Values};
 
 /// A network whose rows of output are logits of one or more guesses each.
 pub(crate) struct Classifier {
@@ -140,7 +140,7 @@ impl Classifier {
     }
 
     /// Takes it up.
-    pub fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    pub fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         let counts = state.words_of(self.name, &[self.classes + 1], usize::MAX)?;
         self.tally = go_on(device, counts)?;
         self.told = vec![0; counts.len()];

@@ -12,29 +12,25 @@
 //! livelier pictures.
 
 use crate::config::ColoursChoice;
+use crate::methods::MethodSpec;
 use crate::methods::colour_classes::Part;
 use crate::methods::recipes::pretext;
-use crate::methods::{ColourTask, Embeds, MethodKind, MethodSpec, SplitBrain};
+use crate::methods::split_brain::{ColourTask, SplitBrain};
 
 /// Guess an image's colours from its lightness.
 pub static COLOUR: MethodSpec = MethodSpec {
     name: "colour",
     summary: "Guess an image's colours from its lightness",
     reference: "Zhang et al., ECCV 2016",
-    kind: MethodKind::Pretext,
-    embeds: Embeds::BeforeFc,
-    discovers: false,
     colours: Some(ColoursChoice::Lightness),
-    reads: &[],
-    passes_per_image: |_| 1,
-    multi_process: Ok(()),
     recipe: |c, _| {
         pretext(c);
         c.network.colours = ColoursChoice::Lightness;
     },
     memory_bytes: |setup, _| Ok((SplitBrain::memory_bytes(setup, TASK)?, 0)),
     build: |setup, _, _| Ok(Box::new(SplitBrain::new(setup, TASK)?)),
+    ..MethodSpec::DEFAULT
 };
 
 /// Colourisation: a graph that sees lightness.
-const TASK: ColourTask = ColourTask { name: "colour", guesses: &[("ab", Part::Ab)] };
+const TASK: ColourTask = &[("ab", Part::Ab)];

@@ -12,20 +12,15 @@
 //! errors at the edges, 30% of pictures are grey.
 
 use crate::methods::recipes::tiles;
-use crate::methods::{Embeds, Jigsaw, MethodKind, MethodSpec, Puzzle};
+use crate::methods::{Jigsaw, MethodSpec, Puzzle};
 
 /// Guess where a tile lies beside the middle one.
 pub static CONTEXT: MethodSpec = MethodSpec {
     name: "context",
     summary: "Guess where a tile lies beside the middle one",
     reference: "Doersch et al., ICCV 2015",
-    kind: MethodKind::Pretext,
-    embeds: Embeds::BeforeFc,
-    discovers: false,
-    colours: None,
     reads: &["projector_width"],
     passes_per_image: |_| PUZZLE.tiles,
-    multi_process: Ok(()),
     recipe: tiles,
     memory_bytes: |setup, config| {
         Ok((Jigsaw::memory_bytes(setup, PUZZLE, config.method.projector_width)?, 0))
@@ -33,14 +28,14 @@ pub static CONTEXT: MethodSpec = MethodSpec {
     build: |setup, config, _| {
         Ok(Box::new(Jigsaw::new(setup, PUZZLE, config.method.projector_width)?))
     },
+    ..MethodSpec::DEFAULT
 };
 
 /// The places around the middle.
 const PLACES: [u8; 8] = [0, 1, 2, 3, 5, 6, 7, 8];
 
 /// Context prediction.
-const PUZZLE: Puzzle =
-    Puzzle { name: "context", tiles: 2, arrangements: PLACES.len(), arrange: around };
+const PUZZLE: Puzzle = Puzzle { tiles: 2, arrangements: PLACES.len(), arrange: around };
 
 fn around(_seed: u64) -> Vec<Vec<u8>> {
     PLACES.iter().map(|cell| vec![4, *cell]).collect()

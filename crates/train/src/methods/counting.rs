@@ -29,8 +29,7 @@ use anchorhood_engine::{
 use crate::config::{OptimiserChoice, Preset, RunConfig, ScheduleChoice};
 use crate::methods::recipes::one_round;
 use crate::methods::{
-    Embeds, EpochStart, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict,
-    StateError, Values,
+    Embeds, EpochStart, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict, Values,
 };
 
 /// Make the features of an image's quarters add up to those of the whole.
@@ -40,9 +39,6 @@ pub static COUNTING: MethodSpec = MethodSpec {
     reference: "Noroozi, Pirsiavash & Favaro, ICCV 2017",
     kind: MethodKind::Targets,
     embeds: Embeds::Fc,
-    discovers: false,
-    colours: None,
-    reads: &[],
     passes_per_image: |_| VIEWS,
     multi_process: Err(
         "it compares each picture with the next of the batch, which may be another process's",
@@ -50,6 +46,7 @@ pub static COUNTING: MethodSpec = MethodSpec {
     recipe,
     memory_bytes: |setup, _| Ok((Counting::memory_bytes(setup)?, 0)),
     build: |setup, _, _| Ok(Box::new(Counting::new(setup)?)),
+    ..MethodSpec::DEFAULT
 };
 
 /// Whole images, mostly: what is cut off is not counted.
@@ -123,10 +120,6 @@ fn relu(features: usize) -> Result<Graph> {
 }
 
 impl Method for Counting {
-    fn name(&self) -> &'static str {
-        COUNTING.name
-    }
-
     fn before_epoch(&mut self, start: &mut EpochStart) -> Result<()> {
         self.tally = start.device.upload_indices(&[0; 3])?;
         Ok(())
@@ -172,7 +165,7 @@ impl Method for Counting {
         Ok(state)
     }
 
-    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         let tally = state.words_of(TALLY, &[3], usize::MAX)?;
         self.tally = device.upload_indices(tally)?;
         Ok(())

@@ -34,8 +34,8 @@ use crate::discovery::mutual_information;
 use crate::methods::recipes::{one_round, photographs};
 use crate::methods::tally::{counted, go_on};
 use crate::methods::{
-    Embeds, EpochStart, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict,
-    StateError, Values, parameter_groups,
+    Embeds, EpochStart, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict, Values,
+    parameter_groups,
 };
 
 /// Classify images into clusters of their own features.
@@ -45,17 +45,14 @@ pub static DEEPCLUSTER: MethodSpec = MethodSpec {
     reference: "Caron et al., ECCV 2018",
     kind: MethodKind::Targets,
     embeds: Embeds::Fc,
-    discovers: false,
-    colours: None,
     reads: &["clusters"],
-    passes_per_image: |_| 1,
-    multi_process: Ok(()),
     recipe,
     memory_bytes: |setup, config| {
         let networks = DeepCluster::memory_bytes(setup, config.method.clusters)?;
         Ok((networks, 8 * config.network.features))
     },
     build: |setup, config, _| Ok(Box::new(DeepCluster::new(setup, config.method.clusters)?)),
+    ..MethodSpec::DEFAULT
 };
 
 fn recipe(c: &mut RunConfig, preset: Preset) {
@@ -190,10 +187,6 @@ fn weights(of: &[u32], clusters: usize) -> Vec<f32> {
 }
 
 impl Method for DeepCluster {
-    fn name(&self) -> &'static str {
-        DEEPCLUSTER.name
-    }
-
     fn before_epoch(&mut self, start: &mut EpochStart) -> Result<()> {
         let mut features = (start.features)(&mut self.encoder)?;
         if !features.iter().all(|value| value.is_finite()) {
@@ -264,14 +257,14 @@ impl Method for DeepCluster {
         Ok(state)
     }
 
-    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         let (pictures, clusters) = (self.of.len(), self.clusters());
         let of = state.words_of(LABELS, &[pictures], clusters)?;
         let tally = state.words_of(TALLY, &[clusters + 1], usize::MAX)?;
         self.information = state.floats_of(INFORMATION, &[1])?[0];
         self.tally = go_on(device, tally)?;
         self.count_from(state.words_of(DRAWN, &[1], usize::MAX)?[0])?;
-        Ok(self.take(device, of.to_vec())?)
+        self.take(device, of.to_vec())
     }
 }
 

@@ -16,10 +16,8 @@
 //! Adapted: the paper estimates the softmax from 4,096 samples (NCE); here it is exact, and no
 //! proximal term is needed.
 
-use anchorhood_engine::Result;
-
-use crate::methods::and::remembered;
-use crate::methods::{And, Embeds, MemorySettings, MethodKind, MethodSpec, Setup};
+use crate::methods::and::{and, remembered};
+use crate::methods::{Embeds, MethodKind, MethodSpec};
 
 /// Tell every image from all others, by a memory of their features.
 pub static INSTANCE: MethodSpec = MethodSpec {
@@ -28,18 +26,8 @@ pub static INSTANCE: MethodSpec = MethodSpec {
     reference: "Wu et al., CVPR 2018",
     kind: MethodKind::Memory,
     embeds: Embeds::Output,
-    discovers: false,
-    colours: None,
-    reads: &[],
-    passes_per_image: |_| 1,
-    multi_process: Ok(()),
     recipe: |c, _| c.training.rounds = 0,
     memory_bytes: remembered,
-    build: |setup, config, _| Ok(Box::new(instance(setup, config.memory())?)),
+    build: and,
+    ..MethodSpec::DEFAULT
 };
-
-/// Instance discrimination at the beginning of a run; what is set about neighbours says nothing to
-/// it.
-pub fn instance(setup: Setup, settings: MemorySettings) -> Result<And> {
-    Ok(And::new(setup, settings)?.without_discovery())
-}

@@ -27,22 +27,15 @@ use anchorhood_storage::random::{Draws, Stream as Purpose};
 use crate::methods::classifier::Classifier;
 use crate::methods::mlp::{MlpEnd, MlpSettings, mlp};
 use crate::methods::recipes::tiles;
-use crate::methods::{
-    Embeds, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict, StateError,
-};
+use crate::methods::{Method, MethodSpec, PretextFigure, Setup, StateDict};
 
 /// Guess in which order the tiles of an image are.
 pub static JIGSAW: MethodSpec = MethodSpec {
     name: "jigsaw",
     summary: "Guess in which order the tiles of an image are",
     reference: "Noroozi & Favaro, ECCV 2016",
-    kind: MethodKind::Pretext,
-    embeds: Embeds::BeforeFc,
-    discovers: false,
-    colours: None,
     reads: &["projector_width"],
     passes_per_image: |_| PUZZLE.tiles,
-    multi_process: Ok(()),
     recipe: tiles,
     memory_bytes: |setup, config| {
         Ok((Jigsaw::memory_bytes(setup, PUZZLE, config.method.projector_width)?, 0))
@@ -50,6 +43,7 @@ pub static JIGSAW: MethodSpec = MethodSpec {
     build: |setup, config, _| {
         Ok(Box::new(Jigsaw::new(setup, PUZZLE, config.method.projector_width)?))
     },
+    ..MethodSpec::DEFAULT
 };
 
 /// Cells on a side.
@@ -60,7 +54,6 @@ const DRAWN: u64 = 10_000;
 
 /// Tiles of pictures, a network that looks at each, and a head that guesses how they were arranged.
 pub struct Jigsaw {
-    name: &'static str,
     encoder: Network,
     classifier: Classifier,
     /// Views as they are, where tiles are cut from.
@@ -102,7 +95,6 @@ impl Cut {
 /// guessed.
 #[derive(Clone, Copy, Debug)]
 pub struct Puzzle {
-    pub(crate) name: &'static str,
     pub(crate) tiles: usize,
     pub(crate) arrangements: usize,
     /// Those that a seed draws.
@@ -110,8 +102,7 @@ pub struct Puzzle {
 }
 
 /// Jigsaw puzzles.
-const PUZZLE: Puzzle =
-    Puzzle { name: "jigsaw", tiles: CELLS * CELLS, arrangements: ORDERS, arrange: far_apart };
+const PUZZLE: Puzzle = Puzzle { tiles: CELLS * CELLS, arrangements: ORDERS, arrange: far_apart };
 
 impl Puzzle {
     /// What guesses by all tiles of a picture in which of some orders they are; it has a hidden
@@ -142,7 +133,6 @@ impl Jigsaw {
         let places = (puzzle.arrange)(setup.seed).into_iter().flatten();
         let places: Vec<u32> = places.map(|cell| cut.place(cell)).collect();
         Ok(Jigsaw {
-            name: puzzle.name,
             encoder: setup.encoder(&setup.options(cut.tiles * setup.batch))?,
             classifier: Classifier::new(&setup, ("arrangement", 1), &graph, puzzle.arrangements)?,
             pixels: setup.pixels()?,
@@ -179,10 +169,6 @@ fn far_apart(seed: u64) -> Vec<Vec<u8>> {
 }
 
 impl Method for Jigsaw {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.pixels.forward(stream, 0, batch.view(0))?;
         let Cut { size, tiles, side, jitter, seed } = self.cut;
@@ -223,7 +209,7 @@ impl Method for Jigsaw {
         Ok(state)
     }
 
-    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         self.classifier.restore(device, state)
     }
 }

@@ -1,40 +1,14 @@
 //! What a method remembers of all pictures: a feature of each, and which of them belong together.
 
-use anchorhood_engine::{Batch, Buffer, Device, DevicePositives, Loss, Result, RowSample, Stream};
+use anchorhood_engine::{
+    Batch, Buffer, Device, DevicePositives, Error, Loss, Result, RowSample, Stream,
+};
 
-use crate::discovery::{Curriculum, DiscoverBy, MemoryBank, Neighbourhoods, neighbourhood_loss};
-use crate::methods::{Round, Setup, StateDict, StateError, Values};
+use crate::config::{DiscoveryConfig, FeatureSource};
+use crate::discovery::{MemoryBank, Neighbourhoods, neighbourhood_loss};
+use crate::methods::{Round, Setup, StateDict, Values};
 
-/// How neighbourhoods are discovered and learnt from.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MemorySettings {
-    /// τ of the loss and the entropy.
-    pub temperature: f32,
-    /// η: the share of the new feature in the memory.
-    pub rate: f32,
-    /// k: neighbours of an anchor.
-    pub neighbours: usize,
-    /// How the share of anchors grows over the rounds.
-    pub curriculum: Curriculum,
-    /// Share of the rounds, round 0 among them, that pass before neighbours count; round 0 always
-    /// does.
-    pub begin: f64,
-    /// Whether neighbourhoods are discovered from features computed anew, rather than from the
-    /// memory.
-    pub recompute: bool,
-    /// Whether every positive counts as much, rather than the likeliest most.
-    pub each: bool,
-    /// Whether the memory begins with what the untrained network makes of the pictures, rather than
-    /// with noise.
-    pub fill: bool,
-    /// How many rows of the memory stand for all in a step's loss; all of them, and the exact loss,
-    /// where nothing is said.
-    pub loss_rows: Option<usize>,
-    /// How neighbourhoods are looked for.
-    pub by: DiscoverBy,
-}
-
-impl MemorySettings {
+impl DiscoveryConfig {
     /// The share of pictures that are anchors in a round.
     fn share(&self, round: usize, rounds: usize) -> f64 {
         let alone = (self.begin * (rounds + 1) as f64).round() as usize;
@@ -64,7 +38,7 @@ impl Memory {
     /// Noise, and every picture by itself.
     pub fn new(
         setup: &Setup,
-        settings: &MemorySettings,
+        settings: &DiscoveryConfig,
         name: &'static str,
         dim: usize,
     ) -> Result<Self> {
@@ -74,7 +48,7 @@ impl Memory {
         Ok(Memory {
             name,
             each: settings.each,
-            sample: settings.loss_rows.map(|rows| RowSample { rows, seed: setup.seed }),
+            sample: settings.loss_rows.sampled().map(|rows| RowSample { rows, seed: setup.seed }),
             bank: MemoryBank::new(device, pictures, dim, setup.seed)?,
             positives: device.positives_part(&positives, pictures, pictures)?,
             neighbourhoods,
@@ -99,14 +73,14 @@ impl Memory {
     pub fn discover(
         &mut self,
         round: &mut Round,
-        settings: &MemorySettings,
+        settings: &DiscoveryConfig,
         recompute: impl FnOnce(&mut Round) -> Result<(Vec<f32>, usize)>,
     ) -> Result<()> {
         let share = settings.share(round.round, round.rounds);
         if share <= 0.0 {
             return Ok(());
         }
-        let recomputed = if settings.recompute {
+        let recomputed = if settings.discover_from == FeatureSource::Recomputed {
             let (rows, dim) = recompute(round)?;
             Some(self.bank_of(round.device, rows, dim)?)
         } else {
@@ -117,7 +91,7 @@ impl Memory {
             recomputed.as_ref().unwrap_or(&self.bank),
             settings.by,
             settings.neighbours,
-            settings.temperature,
+            settings.temperature as f32,
             share,
             round.progress,
         )?;
@@ -158,14 +132,14 @@ impl Memory {
     }
 
     /// Takes up what a checkpoint has.
-    pub fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    pub fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         let (pictures, dim) = (self.bank.len(), self.bank.dim());
         let part = device.communicator().part(pictures);
         let rows = state.floats_of(self.name, &[part.len(), dim])?;
         self.bank = self.bank_of(device, rows.to_vec(), dim)?;
         let found = neighbourhoods_of(state, [part.start, pictures])?;
         self.neighbourhoods = found.unwrap_or_else(|| single(device, pictures));
-        Ok(self.count(device)?)
+        self.count(device)
     }
 
     /// Brings the positives to the device.
@@ -198,16 +172,13 @@ pub fn remembered_pictures(state: &StateDict) -> usize {
 }
 
 /// The neighbourhoods that a state holds, of pictures from a number on, of so many.
-pub fn neighbourhoods_of(
-    state: &StateDict,
-    rows: [usize; 2],
-) -> Result<Option<Neighbourhoods>, StateError> {
+pub fn neighbourhoods_of(state: &StateDict, rows: [usize; 2]) -> Result<Option<Neighbourhoods>> {
     let Some((shape, neighbours)) = state.words("memory.neighbours") else {
         return Ok(None);
     };
-    let missing = |name| StateError::Missing { name };
-    let (_, anchors) = state.flags("memory.anchors").ok_or(missing("memory.anchors"))?;
-    let (_, entropy) = state.floats("memory.entropy").ok_or(missing("memory.entropy"))?;
+    let missing = |name| move || Error::Plan(format!("it has no {name}"));
+    let (_, anchors) = state.flags("memory.anchors").ok_or_else(missing("memory.anchors"))?;
+    let (_, entropy) = state.floats("memory.entropy").ok_or_else(missing("memory.entropy"))?;
     let k = shape.get(1).copied().unwrap_or(0);
     let anchors = anchors.iter().map(|a| *a != 0).collect();
     let (neighbours, entropy) = (neighbours.to_vec(), entropy.to_vec());
@@ -218,22 +189,13 @@ pub fn neighbourhoods_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Preset;
 
     #[test]
     fn the_curriculum_begins_when_it_is_to() {
         let shares = |begin, rounds: usize| -> Vec<f64> {
-            let settings = MemorySettings {
-                temperature: 0.1,
-                rate: 0.5,
-                neighbours: 1,
-                curriculum: Curriculum::Linear,
-                begin,
-                recompute: false,
-                each: false,
-                fill: false,
-                loss_rows: None,
-                by: DiscoverBy::Exact,
-            };
+            let paper = Preset::Paper.config("shapes").discovery;
+            let settings = DiscoveryConfig { begin, ..paper };
             (0..=rounds).map(|r| settings.share(r, rounds)).collect()
         };
         assert_eq!(shares(0.0, 4), [0.0, 0.25, 0.5, 0.75, 1.0]);

@@ -4,13 +4,10 @@ use anchorhood_engine::{Batch, Device, Network, Result, Stream};
 use serde::{Deserialize, Serialize};
 
 use crate::discovery::{MemoryBank, Neighbourhoods};
-use crate::methods::{StateDict, StateError};
+use crate::methods::StateDict;
 
 /// A way to learn features.
 pub trait Method: Send {
-    /// What the user types.
-    fn name(&self) -> &'static str;
-
     /// The views of each picture that a step sees, and how each differs from the run's
     /// augmentation.
     fn views(&self) -> Vec<ViewSettings> {
@@ -61,11 +58,7 @@ pub trait Method: Send {
     }
 
     /// Takes up what it kept.
-    fn restore(
-        &mut self,
-        _device: &Device,
-        _state: &StateDict,
-    ) -> std::result::Result<(), StateError> {
+    fn restore(&mut self, _device: &Device, _state: &StateDict) -> Result<()> {
         Ok(())
     }
 

@@ -5,11 +5,11 @@
 //! checkpoints, schedules or devices: the step is written once, and the
 //! [`Stream`](anchorhood_engine::Stream) it is given runs it at once or as a recorded CUDA graph.
 //!
-//! - [`And`]: Anchor Neighbourhood Discovery; [`instance`]: instance discrimination, the same
+//! - [`And`]: Anchor Neighbourhood Discovery; [`INSTANCE`]: instance discrimination, the same
 //!   without discovery.
 //! - [`Anchorhood`]: the same memory and neighbourhoods with several views.
 //! - [`SimClr`], [`SimSiam`] (with more than two views FastSiam), [`Byol`], [`NnClr`]: methods that
-//!   compare views, by heads on top of the encoder ([`SiameseSettings`]).
+//!   compare views, by heads on top of the encoder ([`Chain`]).
 //! - [`DeepCluster`], [`Nat`], [`Counting`], [`SplitBrain`] ([`SPLIT_BRAIN`], [`COLOUR`]),
 //!   [`Jigsaw`] ([`JIGSAW`], [`CONTEXT`]), [`BiGan`]: the paper's rivals, each with its pretext
 //!   task ([`PretextFigure`]).
@@ -46,18 +46,18 @@ mod state;
 mod supervised;
 mod tally;
 
-pub use anchorhood::{ANCHORHOOD, Anchorhood, AnchorhoodSettings};
+pub use anchorhood::{ANCHORHOOD, Anchorhood};
 pub use and::{AND, And};
 pub use bigan::{BIGAN, BiGan};
 pub use byol::{BYOL, Byol};
-pub use chain::{Chain, Head, SiameseSettings, ViewPasses, ViewStatistics};
+pub use chain::{Chain, Head, ViewPasses, ViewStatistics};
 pub use colour::COLOUR;
 pub use context::CONTEXT;
 pub use counting::{COUNTING, Counting};
 pub use deepcluster::{DEEPCLUSTER, DeepCluster};
-pub use instance::{INSTANCE, instance};
+pub use instance::INSTANCE;
 pub use jigsaw::{JIGSAW, Jigsaw, Puzzle};
-pub use memory::{MemorySettings, memory_of, neighbourhoods_of, remembered_pictures};
+pub use memory::{memory_of, neighbourhoods_of, remembered_pictures};
 pub use method::{EpochStart, Method, PretextFigure, Round, ViewSettings};
 pub use mlp::{MlpEnd, MlpSettings};
 pub use nat::{NAT, Nat};
@@ -66,8 +66,8 @@ pub use setup::{Setup, parameter_groups};
 pub use simclr::{SIMCLR, SimClr};
 pub use simsiam::{SIMSIAM, SimSiam};
 pub use spec::{BuildMethod, Embeds, MethodKind, MethodSpec};
-pub use split_brain::{ColourTask, SPLIT_BRAIN, SplitBrain};
-pub use state::{BY_PICTURE, StateDict, StateError, StateTensor, Values};
+pub use split_brain::{SPLIT_BRAIN, SplitBrain};
+pub use state::{BY_PICTURE, StateDict, StateTensor, Values};
 pub use supervised::{SUPERVISED, Supervised};
 
 /// All methods that are known by name, in the order in which they are listed. A program adds its

@@ -28,8 +28,7 @@ use crate::config::{Preset, RunConfig};
 use crate::discovery::NoiseTargets;
 use crate::methods::recipes::{one_round, photographs};
 use crate::methods::{
-    Embeds, EpochStart, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict,
-    StateError, Values,
+    Embeds, EpochStart, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict, Values,
 };
 
 /// Map images to fixed random points of the unit sphere.
@@ -39,17 +38,13 @@ pub static NAT: MethodSpec = MethodSpec {
     reference: "Bojanowski & Joulin, ICML 2017",
     kind: MethodKind::Targets,
     embeds: Embeds::Output,
-    discovers: false,
-    colours: None,
-    reads: &[],
-    passes_per_image: |_| 1,
-    multi_process: Ok(()),
     recipe,
     memory_bytes: |setup, config| {
         let network = setup.options(setup.batch).memory_bytes(setup.graph)?;
         Ok((network, 8 * config.network.features))
     },
     build: |setup, _, _| Ok(Box::new(Nat::new(setup)?)),
+    ..MethodSpec::DEFAULT
 };
 
 fn recipe(c: &mut RunConfig, preset: Preset) {
@@ -99,10 +94,6 @@ impl Nat {
 }
 
 impl Method for Nat {
-    fn name(&self) -> &'static str {
-        NAT.name
-    }
-
     fn before_epoch(&mut self, start: &mut EpochStart) -> Result<()> {
         if !start.epoch.is_multiple_of(REASSIGN_EVERY) {
             return Ok(());
@@ -155,13 +146,14 @@ impl Method for Nat {
         Ok(state)
     }
 
-    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         let n = self.targets.of().len();
         let of = state.words_of(OWNED, &[n], n)?;
         let targets = self.targets.owned(of);
-        self.targets = targets.ok_or(StateError::Twice { name: OWNED })?;
+        self.targets =
+            targets.ok_or_else(|| Error::Plan(format!("its {OWNED} name one thing twice")))?;
         let found = state.floats_of(FOUND, &[2])?;
         self.found = [found[0], found[1]];
-        Ok(device.write(&self.targets.rows(), &mut self.rows)?)
+        device.write(&self.targets.rows(), &mut self.rows)
     }
 }

@@ -27,18 +27,15 @@
 //! predictions for each neighbour. Any number of views, each foretelling the next one's neighbours.
 
 use anchorhood_engine::{
-    Batch, Buffer, Device, DevicePositives, Loss, Network, Positives, Result, SoftmaxLoss, Stream,
+    Batch, Buffer, Device, DevicePositives, Network, Positives, Result, SoftmaxLoss, Stream,
 };
 
-use crate::config::{OptimiserChoice, Preset, RunConfig};
+use crate::config::{MethodConfig, OptimiserChoice, Preset, RunConfig};
 use crate::discovery::MemoryBank;
 use crate::methods::chain::{Chain, Head};
 use crate::methods::mlp::MlpEnd;
 use crate::methods::recipes::{views, views_of_preset};
-use crate::methods::{
-    Embeds, Method, MethodKind, MethodSpec, Setup, SiameseSettings, StateDict, StateError, Values,
-    ViewSettings,
-};
+use crate::methods::{Method, MethodKind, MethodSpec, Setup, StateDict, Values, ViewSettings};
 
 /// Draw a view towards the nearest neighbour of another view.
 pub static NNCLR: MethodSpec = MethodSpec {
@@ -46,9 +43,6 @@ pub static NNCLR: MethodSpec = MethodSpec {
     summary: "Draw a view towards the nearest neighbour of another view",
     reference: "Dwibedi et al., ICCV 2021",
     kind: MethodKind::Views,
-    embeds: Embeds::BeforeFc,
-    discovers: false,
-    colours: None,
     reads: &[
         "views",
         "view_statistics",
@@ -66,12 +60,12 @@ pub static NNCLR: MethodSpec = MethodSpec {
     ),
     recipe,
     memory_bytes: |setup, config| {
-        Ok((
-            NnClr::memory_bytes(setup, &config.method.siamese())?,
-            4 * config.method.projector_features,
-        ))
+        let m = &config.method;
+        let networks = Chain::memory_bytes(setup, m.passes(), &heads(m))?;
+        Ok((networks, 4 * m.projector_features))
     },
-    build: |setup, config, _| Ok(Box::new(NnClr::new(setup, config.method.siamese())?)),
+    build: |setup, config, _| Ok(Box::new(NnClr::new(setup, &config.method)?)),
+    ..MethodSpec::DEFAULT
 };
 
 fn recipe(c: &mut RunConfig, preset: Preset) {
@@ -90,72 +84,57 @@ fn recipe(c: &mut RunConfig, preset: Preset) {
 
 /// An encoder, whose output is judged, a projector, a predictor and the support set.
 pub struct NnClr {
-    settings: SiameseSettings,
+    temperature: f32,
     chain: Chain,
     support: MemoryBank,
     nearest: Buffer,
     positives: DevicePositives,
-    losses: Buffer,
 }
 
 const PROJECTOR: usize = 1;
 const SUPPORT: &str = "support";
 
-fn heads(settings: &SiameseSettings) -> [Head; 2] {
-    [
-        ("projector", settings.projector, MlpEnd::Norm),
-        ("predictor", settings.predictor, MlpEnd::UnitLength),
-    ]
+fn heads(m: &MethodConfig) -> [Head; 2] {
+    [("projector", m.projector(), MlpEnd::Norm), ("predictor", m.predictor(), MlpEnd::UnitLength)]
 }
 
 impl NnClr {
-    /// Bytes of the networks, without the support set.
-    pub fn memory_bytes(setup: &Setup, settings: &SiameseSettings) -> Result<usize> {
-        Chain::memory_bytes(setup, settings.passes, &heads(settings))
-    }
-
     /// At the beginning of a run, where the support set is noise.
-    pub fn new(setup: Setup, settings: SiameseSettings) -> Result<Self> {
-        let chain = Chain::new(&setup, settings.passes, "", &heads(&settings))?;
-        let (device, rows, dim) = (setup.device, chain.rows(), settings.projector.features);
+    pub fn new(setup: Setup, m: &MethodConfig) -> Result<Self> {
+        let chain = Chain::new(&setup, m.passes(), "", &heads(m))?;
+        let (device, dim) = (setup.device, chain.features());
         let mut itself = Positives::with_capacity(setup.batch, setup.batch);
         (0..setup.batch as u32).for_each(|picture| itself.push([picture]));
         Ok(NnClr {
             support: MemoryBank::new(device, setup.pictures, dim, setup.seed)?,
-            nearest: device.zeros(rows * dim)?,
+            nearest: device.zeros(chain.rows() * dim)?,
             positives: device.positives(&itself, setup.batch)?,
-            losses: device.zeros(rows)?,
-            settings,
+            temperature: m.temperature as f32,
             chain,
         })
     }
 }
 
 impl Method for NnClr {
-    fn name(&self) -> &'static str {
-        NNCLR.name
-    }
-
     fn views(&self) -> Vec<ViewSettings> {
-        self.settings.passes.alike()
+        self.chain.alike()
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.chain.forward(stream, batch)?;
-        let (dim, temperature) = (self.settings.projector.features, self.settings.temperature);
+        let (views, dim) = (self.chain.views(), self.chain.features());
         let projected = self.chain.output(PROJECTOR);
         stream.nearest_rows(projected, self.support.buffer(), dim, &mut self.nearest)?;
-        let (queries, gradient) = self.chain.last().output_and_gradient();
+        let (queries, loss) = self.chain.output_and_loss();
         let of = SoftmaxLoss {
             queries,
             keys: &self.nearest,
             dim,
-            temperature,
+            temperature: self.temperature,
             positives: &self.positives,
             items: None,
         };
-        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
-        stream.softmax_between_views(&of, self.settings.passes.views, loss)?;
+        stream.softmax_between_views(&of, views, loss)?;
         let projected = self.chain.output(PROJECTOR);
         self.support.update(stream, batch.indices(), projected, 1.0)?;
         self.chain.learn(stream)
@@ -173,7 +152,7 @@ impl Method for NnClr {
         Ok(state)
     }
 
-    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         let wanted = [self.support.len(), self.support.dim()];
         let rows = state.floats_of(SUPPORT, &wanted)?;
         self.support = MemoryBank::from_values(device, rows, wanted[1])?;

@@ -19,15 +19,13 @@
 //! Adapted: any number of views (the paper has two); batch norm's statistics over all views or over
 //! each; SGD where the paper has LARS and batches of thousands.
 
-use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
+use anchorhood_engine::{Batch, Network, Result, Stream};
 
-use crate::config::{Preset, RunConfig};
+use crate::config::{MethodConfig, Preset, RunConfig};
 use crate::methods::chain::{Chain, Head};
 use crate::methods::mlp::MlpEnd;
 use crate::methods::recipes::{views, views_of_preset};
-use crate::methods::{
-    Embeds, Method, MethodKind, MethodSpec, Setup, SiameseSettings, ViewSettings, ViewStatistics,
-};
+use crate::methods::{Method, MethodKind, MethodSpec, Setup, ViewSettings, ViewStatistics};
 
 /// Tell the views of an image from those of the batch's other images.
 pub static SIMCLR: MethodSpec = MethodSpec {
@@ -35,9 +33,6 @@ pub static SIMCLR: MethodSpec = MethodSpec {
     summary: "Tell the views of an image from those of the batch's other images",
     reference: "Chen et al., ICML 2020",
     kind: MethodKind::Views,
-    embeds: Embeds::BeforeFc,
-    discovers: false,
-    colours: None,
     reads: &[
         "views",
         "view_statistics",
@@ -49,10 +44,13 @@ pub static SIMCLR: MethodSpec = MethodSpec {
         "whiten",
     ],
     passes_per_image: |method| method.views,
-    multi_process: Ok(()),
     recipe,
-    memory_bytes: |setup, config| Ok((SimClr::memory_bytes(setup, &config.method.siamese())?, 0)),
-    build: |setup, config, _| Ok(Box::new(SimClr::new(setup, config.method.siamese())?)),
+    memory_bytes: |setup, config| {
+        let m = &config.method;
+        Ok((Chain::memory_bytes(setup, m.passes(), &heads(m))?, 0))
+    },
+    build: |setup, config, _| Ok(Box::new(SimClr::new(setup, &config.method)?)),
+    ..MethodSpec::DEFAULT
 };
 
 fn recipe(c: &mut RunConfig, preset: Preset) {
@@ -67,44 +65,32 @@ fn recipe(c: &mut RunConfig, preset: Preset) {
 
 /// An encoder, whose output is judged, and a projector, whose output is contrasted.
 pub struct SimClr {
-    settings: SiameseSettings,
+    temperature: f32,
     chain: Chain,
-    losses: Buffer,
 }
 
-fn heads(settings: &SiameseSettings) -> [Head; 1] {
-    [("projector", settings.projector, MlpEnd::UnitLength)]
+fn heads(m: &MethodConfig) -> [Head; 1] {
+    [("projector", m.projector(), MlpEnd::UnitLength)]
 }
 
 impl SimClr {
-    /// Bytes of the networks.
-    pub fn memory_bytes(setup: &Setup, settings: &SiameseSettings) -> Result<usize> {
-        Chain::memory_bytes(setup, settings.passes, &heads(settings))
-    }
-
     /// At the beginning of a run.
-    pub fn new(setup: Setup, settings: SiameseSettings) -> Result<Self> {
-        let chain = Chain::new(&setup, settings.passes, "", &heads(&settings))?;
-        Ok(SimClr { losses: setup.device.zeros(chain.rows())?, settings, chain })
+    pub fn new(setup: Setup, m: &MethodConfig) -> Result<Self> {
+        let chain = Chain::new(&setup, m.passes(), "", &heads(m))?;
+        Ok(SimClr { temperature: m.temperature as f32, chain })
     }
 }
 
 impl Method for SimClr {
-    fn name(&self) -> &'static str {
-        SIMCLR.name
-    }
-
     fn views(&self) -> Vec<ViewSettings> {
-        self.settings.passes.alike()
+        self.chain.alike()
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.chain.forward(stream, batch)?;
-        let s = &self.settings;
-        let (rows, gradient) = self.chain.last().output_and_gradient();
-        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
-        let (views, dim) = (s.passes.views, s.projector.features);
-        stream.contrastive(rows, views, dim, s.temperature, loss)?;
+        let (views, dim) = (self.chain.views(), self.chain.features());
+        let (rows, loss) = self.chain.output_and_loss();
+        stream.contrastive(rows, views, dim, self.temperature, loss)?;
         self.chain.learn(stream)
     }
 

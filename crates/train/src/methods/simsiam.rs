@@ -19,15 +19,13 @@
 //! Adapted: two layers in the projector where the paper has three, as its own runs on 32×32 have;
 //! weight decay and rate of the predictor as of all.
 
-use anchorhood_engine::{Batch, Buffer, Loss, Network, Result, Stream};
+use anchorhood_engine::{Batch, Buffer, Network, Result, Stream};
 
-use crate::config::{Preset, RunConfig};
+use crate::config::{MethodConfig, Preset, RunConfig};
 use crate::methods::chain::{Chain, Head};
 use crate::methods::mlp::MlpEnd;
 use crate::methods::recipes::{views, views_of_preset};
-use crate::methods::{
-    Embeds, Method, MethodKind, MethodSpec, Setup, SiameseSettings, ViewSettings,
-};
+use crate::methods::{Method, MethodKind, MethodSpec, Setup, ViewSettings};
 
 /// Predict from one view what the projector makes of the others.
 pub static SIMSIAM: MethodSpec = MethodSpec {
@@ -35,9 +33,6 @@ pub static SIMSIAM: MethodSpec = MethodSpec {
     summary: "Predict from one view what the projector makes of the others",
     reference: "Chen & He, CVPR 2021; FastSiam: Pototzky et al., 2022",
     kind: MethodKind::Views,
-    embeds: Embeds::BeforeFc,
-    discovers: false,
-    colours: None,
     reads: &[
         "views",
         "view_statistics",
@@ -49,10 +44,13 @@ pub static SIMSIAM: MethodSpec = MethodSpec {
         "whiten",
     ],
     passes_per_image: |method| method.views,
-    multi_process: Ok(()),
     recipe,
-    memory_bytes: |setup, config| Ok((SimSiam::memory_bytes(setup, &config.method.siamese())?, 0)),
-    build: |setup, config, _| Ok(Box::new(SimSiam::new(setup, config.method.siamese())?)),
+    memory_bytes: |setup, config| {
+        let m = &config.method;
+        Ok((Chain::memory_bytes(setup, m.passes(), &heads(m))?, 0))
+    },
+    build: |setup, config, _| Ok(Box::new(SimSiam::new(setup, &config.method)?)),
+    ..MethodSpec::DEFAULT
 };
 
 fn recipe(c: &mut RunConfig, preset: Preset) {
@@ -64,56 +62,36 @@ fn recipe(c: &mut RunConfig, preset: Preset) {
 
 /// An encoder, whose output is judged, a projector and a predictor.
 pub struct SimSiam {
-    settings: SiameseSettings,
     chain: Chain,
     targets: Buffer,
-    losses: Buffer,
 }
 
 const PROJECTOR: usize = 1;
 
-fn heads(settings: &SiameseSettings) -> [Head; 2] {
-    [
-        ("projector", settings.projector, MlpEnd::Norm),
-        ("predictor", settings.predictor, MlpEnd::Plain),
-    ]
+fn heads(m: &MethodConfig) -> [Head; 2] {
+    [("projector", m.projector(), MlpEnd::Norm), ("predictor", m.predictor(), MlpEnd::Plain)]
 }
 
 impl SimSiam {
-    /// Bytes of the networks.
-    pub fn memory_bytes(setup: &Setup, settings: &SiameseSettings) -> Result<usize> {
-        Chain::memory_bytes(setup, settings.passes, &heads(settings))
-    }
-
     /// At the beginning of a run.
-    pub fn new(setup: Setup, settings: SiameseSettings) -> Result<Self> {
-        let chain = Chain::new(&setup, settings.passes, "", &heads(&settings))?;
-        let rows = chain.rows();
-        Ok(SimSiam {
-            targets: setup.device.zeros(rows * settings.projector.features)?,
-            losses: setup.device.zeros(rows)?,
-            settings,
-            chain,
-        })
+    pub fn new(setup: Setup, m: &MethodConfig) -> Result<Self> {
+        let chain = Chain::new(&setup, m.passes(), "", &heads(m))?;
+        let targets = setup.device.zeros(chain.rows() * chain.features())?;
+        Ok(SimSiam { chain, targets })
     }
 }
 
 impl Method for SimSiam {
-    fn name(&self) -> &'static str {
-        SIMSIAM.name
-    }
-
     fn views(&self) -> Vec<ViewSettings> {
-        self.settings.passes.alike()
+        self.chain.alike()
     }
 
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.chain.forward(stream, batch)?;
-        let (views, dim) = (self.settings.passes.views, self.settings.projector.features);
+        let (views, dim) = (self.chain.views(), self.chain.features());
         let projected = self.chain.output(PROJECTOR);
         stream.mean_of_others(projected, views, dim, false, &mut self.targets)?;
-        let (predicted, gradient) = self.chain.last().output_and_gradient();
-        let loss = Loss { rows: &mut self.losses, gradient, weight: 1.0 };
+        let (predicted, loss) = self.chain.output_and_loss();
         stream.cosine(predicted, &self.targets, dim, loss)?;
         self.chain.learn(stream)
     }

@@ -72,6 +72,24 @@ pub enum Embeds {
 }
 
 impl MethodSpec {
+    /// What most methods are, to begin from: one of a pretext task, with heads on top of the network
+    /// that embeds, an image once in a step, and the preset's recipe. It cannot be built.
+    pub const DEFAULT: MethodSpec = MethodSpec {
+        name: "",
+        summary: "",
+        reference: "",
+        kind: MethodKind::Pretext,
+        embeds: Embeds::BeforeFc,
+        discovers: false,
+        colours: None,
+        reads: &[],
+        passes_per_image: |_| 1,
+        multi_process: Ok(()),
+        recipe: |_, _| (),
+        memory_bytes: |_, config| Err(not_here(config)),
+        build: |_, config, _| Err(not_here(config)),
+    };
+
     /// Whether it compares views of an image, by heads on top of the network that embeds.
     pub fn compares_views(&self) -> bool {
         self.kind == MethodKind::Views
@@ -127,17 +145,7 @@ fn unknown(name: &str) -> &'static MethodSpec {
     let method = Box::leak(Box::new(MethodSpec {
         name: String::leak(name.into()),
         summary: "A method that this program does not have",
-        reference: "",
-        kind: MethodKind::Pretext,
-        embeds: Embeds::BeforeFc,
-        discovers: false,
-        colours: None,
-        reads: &[],
-        passes_per_image: |_| 1,
-        multi_process: Ok(()),
-        recipe: |_, _| (),
-        memory_bytes: |_, config| Err(not_here(config)),
-        build: |_, config, _| Err(not_here(config)),
+        ..MethodSpec::DEFAULT
     }));
     all.push(method);
     method

@@ -26,33 +26,25 @@ use crate::config::ColoursChoice;
 use crate::methods::classifier::Classifier;
 use crate::methods::colour_classes::{ColourClasses, Part, places};
 use crate::methods::recipes::pretext;
-use crate::methods::{
-    Embeds, Method, MethodKind, MethodSpec, PretextFigure, Setup, StateDict, StateError,
-};
+use crate::methods::{Method, MethodSpec, PretextFigure, Setup, StateDict};
 
 /// Guess colour from lightness and lightness from colour, by a half of the network each.
 pub static SPLIT_BRAIN: MethodSpec = MethodSpec {
     name: "split-brain",
     summary: "Guess colour from lightness and lightness from colour, by a half of the network each",
     reference: "Zhang et al., CVPR 2017",
-    kind: MethodKind::Pretext,
-    embeds: Embeds::BeforeFc,
-    discovers: false,
     colours: Some(ColoursChoice::Split),
-    reads: &[],
-    passes_per_image: |_| 1,
-    multi_process: Ok(()),
     recipe: |c, _| {
         pretext(c);
         c.network.colours = ColoursChoice::Split;
     },
     memory_bytes: |setup, _| Ok((SplitBrain::memory_bytes(setup, TASK)?, 0)),
     build: |setup, _, _| Ok(Box::new(SplitBrain::new(setup, TASK)?)),
+    ..MethodSpec::DEFAULT
 };
 
 /// A network of one or more parts, side by side, and what each has to guess.
 pub struct SplitBrain {
-    name: &'static str,
     encoder: Network,
     guesses: Vec<Guess>,
 }
@@ -75,24 +67,18 @@ fn head(setup: &Setup, part: Part, number: usize, of: usize) -> Result<Graph> {
     Ok(g)
 }
 
-/// What a network of one or more parts has to guess, and what the method is called.
-#[derive(Clone, Copy, Debug)]
-pub struct ColourTask {
-    pub(crate) name: &'static str,
-    /// What each part guesses: its name, and of what it is.
-    pub(crate) guesses: &'static [(&'static str, Part)],
-}
+/// What each part of a network has to guess: its name, and of what it is.
+pub(crate) type ColourTask = &'static [(&'static str, Part)];
 
 /// Split-brain autoencoders: a network whose result is two halves side by side, lightness' first.
-const TASK: ColourTask =
-    ColourTask { name: "split-brain", guesses: &[("ab", Part::Ab), ("lightness", Part::L)] };
+const TASK: ColourTask = &[("ab", Part::Ab), ("lightness", Part::L)];
 
 impl SplitBrain {
     /// Bytes of the networks.
-    pub fn memory_bytes(setup: &Setup, task: ColourTask) -> Result<usize> {
+    pub(crate) fn memory_bytes(setup: &Setup, task: ColourTask) -> Result<usize> {
         let mut bytes = setup.options(setup.batch).memory_bytes(setup.graph)?;
-        for (number, (_, part)) in task.guesses.iter().enumerate() {
-            let head = head(setup, *part, number, task.guesses.len())?;
+        for (number, (_, part)) in task.iter().enumerate() {
+            let head = head(setup, *part, number, task.len())?;
             bytes += Classifier::memory_bytes(setup, &head)?;
         }
         Ok(bytes)
@@ -100,10 +86,10 @@ impl SplitBrain {
 
     /// At the beginning of a run: a graph that has a part for each guess, as large as the others,
     /// in their order.
-    pub fn new(setup: Setup, ColourTask { name, guesses }: ColourTask) -> Result<Self> {
+    pub(crate) fn new(setup: Setup, task: ColourTask) -> Result<Self> {
         let encoder = setup.encoder(&setup.options(setup.batch))?;
         let guess = |(number, (name, part)): (usize, &(&'static str, Part))| {
-            let g = head(&setup, *part, number, guesses.len())?;
+            let g = head(&setup, *part, number, task.len())?;
             let named = (*name, number as u64 + 1);
             Ok(Guess {
                 name,
@@ -111,16 +97,12 @@ impl SplitBrain {
                 classifier: Classifier::new(&setup, named, &g, part.classes())?,
             })
         };
-        let guesses = guesses.iter().enumerate().map(guess);
-        Ok(SplitBrain { name, guesses: guesses.collect::<Result<_>>()?, encoder })
+        let guesses = task.iter().enumerate().map(guess);
+        Ok(SplitBrain { guesses: guesses.collect::<Result<_>>()?, encoder })
     }
 }
 
 impl Method for SplitBrain {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.encoder.forward(stream, 0, batch.view(0))?;
         for (number, guess) in self.guesses.iter_mut().enumerate() {
@@ -159,7 +141,7 @@ impl Method for SplitBrain {
         Ok(state)
     }
 
-    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<(), StateError> {
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         let mut all = self.guesses.iter_mut();
         all.try_for_each(|guess| guess.classifier.restore(device, state))
     }

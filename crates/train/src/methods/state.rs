@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::discovery::PartsError;
+use anchorhood_engine::{Error, Result};
 
 /// A tensor's values.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,30 +66,6 @@ pub struct StateDict {
     pub tensors: Vec<StateTensor>,
 }
 
-/// Why a state is not one to go on from.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // of fields: a variant's message says what they are
-pub enum StateError {
-    /// Something is not there.
-    #[error("it has no {name}")]
-    Missing { name: &'static str },
-    /// Something is of another size.
-    #[error("its {name} is {found:?}, not {wanted:?}")]
-    Shape { name: &'static str, found: Vec<usize>, wanted: Vec<usize> },
-    /// Something names what there is not.
-    #[error("its {name} names number {value}, and there are {below}")]
-    Beyond { name: &'static str, value: u32, below: usize },
-    /// Something names a thing twice.
-    #[error("its {name} name one thing twice")]
-    Twice { name: &'static str },
-    /// Its neighbourhoods are none.
-    #[error(transparent)]
-    Neighbourhoods(#[from] PartsError),
-    /// The device refused.
-    #[error(transparent)]
-    Engine(#[from] anchorhood_engine::Error),
-}
-
 impl StateDict {
     /// Forgets what it has of all pictures but some, by their places.
     pub fn keep_pictures(&mut self, places: &Range<usize>) {
@@ -117,7 +93,7 @@ impl StateDict {
     }
 
     /// The values of a tensor of real numbers that must be there, of this shape.
-    pub fn floats_of(&self, name: &'static str, wanted: &[usize]) -> Result<&[f32], StateError> {
+    pub fn floats_of(&self, name: &str, wanted: &[usize]) -> Result<&[f32]> {
         of_shape(name, self.floats(name), wanted)
     }
 
@@ -131,15 +107,12 @@ impl StateDict {
 
     /// The values of a tensor of whole numbers that must be there, of this shape and each below a
     /// limit.
-    pub fn words_of(
-        &self,
-        name: &'static str,
-        wanted: &[usize],
-        below: usize,
-    ) -> Result<&[u32], StateError> {
+    pub fn words_of(&self, name: &str, wanted: &[usize], below: usize) -> Result<&[u32]> {
         let values = of_shape(name, self.words(name), wanted)?;
         match values.iter().find(|value| **value as usize >= below) {
-            Some(&value) => Err(StateError::Beyond { name, value, below }),
+            Some(value) => {
+                Err(Error::Plan(format!("its {name} names number {value}, and there are {below}")))
+            }
             None => Ok(values),
         }
     }
@@ -154,14 +127,13 @@ impl StateDict {
 }
 
 fn of_shape<'a, T>(
-    name: &'static str,
+    name: &str,
     tensor: Option<(&[usize], &'a [T])>,
     wanted: &[usize],
-) -> Result<&'a [T], StateError> {
-    let (found, values) = tensor.ok_or(StateError::Missing { name })?;
-    if found == wanted {
-        Ok(values)
-    } else {
-        Err(StateError::Shape { name, found: found.to_vec(), wanted: wanted.to_vec() })
+) -> Result<&'a [T]> {
+    match tensor {
+        None => Err(Error::Plan(format!("it has no {name}"))),
+        Some((found, values)) if found == wanted => Ok(values),
+        Some((found, _)) => Err(Error::Plan(format!("its {name} is {found:?}, not {wanted:?}"))),
     }
 }

@@ -23,14 +23,10 @@ pub static SUPERVISED: MethodSpec = MethodSpec {
     reference: "",
     kind: MethodKind::Supervised,
     embeds: Embeds::Fc,
-    discovers: false,
-    colours: None,
-    reads: &[],
-    passes_per_image: |_| 1,
-    multi_process: Ok(()),
     recipe: |c, _| one_round(c),
     memory_bytes: |setup, _| Ok((setup.options(setup.batch).memory_bytes(setup.graph)?, 4)),
     build: |setup, _, labels| Ok(Box::new(Supervised::new(setup, labels)?)),
+    ..MethodSpec::DEFAULT
 };
 
 /// The network and the labels.
@@ -59,10 +55,6 @@ impl Supervised {
 }
 
 impl Method for Supervised {
-    fn name(&self) -> &'static str {
-        SUPERVISED.name
-    }
-
     fn step(&mut self, stream: &mut Stream, batch: Batch) -> Result<()> {
         self.network.forward(stream, 0, batch.view(0))?;
         let classes = self.network.features();

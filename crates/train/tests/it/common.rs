@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anchorhood_data::Dataset;
 use anchorhood_engine::{Batch, Device, Network, Precision, Result, Stream};
 use anchorhood_models::RESNET18;
-use anchorhood_train::methods::{EpochStart, Method, Round, StateDict, StateError, ViewSettings};
+use anchorhood_train::methods::{EpochStart, Method, Round, StateDict, ViewSettings};
 use anchorhood_train::{
     Beginning, Checkpoint, Event, MethodSpec, Outcome, Position, Preset, PretextMeasured,
     RunConfig, RunDir, Standing, TrainError, Trainer, TrainingSet, build_method, methods, train_by,
@@ -242,10 +242,8 @@ pub fn heads(saved: &Checkpoint) -> Vec<&str> {
     saved.heads.iter().map(|head| head.namespace.as_str()).collect()
 }
 
-/// A method that a program brings: a configured one under a name of its own, which does something
-/// beside it.
+/// A method that a program brings: a configured one, which does something beside it.
 pub struct Brought {
-    pub name: &'static str,
     pub method: Box<dyn Method>,
     /// The network that embeds, where it is another.
     pub shown: Option<Network>,
@@ -256,17 +254,13 @@ pub struct Brought {
 }
 
 impl Brought {
-    pub fn new(name: &'static str, run: &Run) -> Brought {
+    pub fn new(run: &Run) -> Brought {
         let method = build_method(&run.device, run.dir.config(), &run.data).unwrap();
-        Brought { name, method, shown: None, before_epoch: |_, _| Ok(()), left: usize::MAX }
+        Brought { method, shown: None, before_epoch: |_, _| Ok(()), left: usize::MAX }
     }
 }
 
 impl Method for Brought {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn views(&self) -> Vec<ViewSettings> {
         self.method.views()
     }
@@ -305,11 +299,7 @@ impl Method for Brought {
         self.method.state(device)
     }
 
-    fn restore(
-        &mut self,
-        device: &Device,
-        state: &StateDict,
-    ) -> std::result::Result<(), StateError> {
+    fn restore(&mut self, device: &Device, state: &StateDict) -> Result<()> {
         self.method.restore(device, state)
     }
 }

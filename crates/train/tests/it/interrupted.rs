@@ -105,7 +105,7 @@ fn a_failing_device_ends_a_run_that_goes_on_from_its_last_checkpoint() {
     config.data.shapes_train = 32;
     config.training.epochs = 2;
     let mut run = Run::new(&config);
-    let failing = Brought { left: 6, ..Brought::new("mine", &run) }; // one epoch is four steps
+    let failing = Brought { left: 6, ..Brought::new(&run) }; // one epoch is four steps
     let error = run.go_on_by(Some(failing), |_| false).unwrap_err();
     assert!(matches!(error, TrainError::DeviceFailed { .. }), "{error}");
     assert_eq!(
@@ -113,7 +113,7 @@ fn a_failing_device_ends_a_run_that_goes_on_from_its_last_checkpoint() {
         "an illegal memory access; the run is saved as of round 0, epoch 2"
     );
     let mut run = run.reopen();
-    let whole = Brought::new("mine", &run);
+    let whole = Brought::new(&run);
     let (outcome, _) = run.go_on_by(Some(whole), |_| false).unwrap();
     assert!(matches!(outcome, Outcome::Finished(_)));
 }

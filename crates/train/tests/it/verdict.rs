@@ -27,7 +27,7 @@ fn go_on(run: &mut Run, stop: impl Fn(&Event) -> bool + Sync) -> (Outcome, Vec<E
     let method = Brought {
         shown: Some(shown),
         before_epoch: |shown, epoch| if epoch < 4 { Ok(()) } else { collapse(shown) },
-        ..Brought::new("instance", run)
+        ..Brought::new(run)
     };
     run.go_on_by(Some(method), stop).unwrap()
 }

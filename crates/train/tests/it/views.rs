@@ -21,10 +21,6 @@ struct Watcher {
 }
 
 impl Method for Watcher {
-    fn name(&self) -> &'static str {
-        "watcher"
-    }
-
     fn views(&self) -> Vec<ViewSettings> {
         self.views.clone()
     }
