@@ -17,8 +17,8 @@ use super::stream::{CpuStream, values, values_mut};
 use super::{Cpu, gemm, optimisers};
 use crate::walk::{self, Layer, LayerIo, Layers, Pass};
 use crate::{
-    Buffer, Communicator, Graph, Input, NetworkOptions, Node, NodeId, Parameter,
-    ParameterGroup, Plan, Result, Scalar, Tensors,
+    Buffer, Communicator, Graph, Input, NetworkOptions, Node, NodeId, Parameter, ParameterGroup,
+    Plan, Result, Scalar, Tensors,
 };
 
 /// A graph with its memory and parameters on the CPU.
