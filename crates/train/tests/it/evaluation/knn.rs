@@ -1,10 +1,10 @@
 //! kNN on features and pixels against plain loops.
 
-use anchorhood_data::{Labels, Pictures, normalise};
+use anchorhood_data::{Labels, Pictures};
+use anchorhood_engine::Device;
 use anchorhood_engine::vectors::to_unit_length;
-use anchorhood_engine::{ConvSpec, Device, Graph, NetworkOptions};
 use anchorhood_storage::random::{Draws, Stream};
-use anchorhood_train::evaluation::{KnnOptions, extract, raw_pixels_within, weighted_knn};
+use anchorhood_train::evaluation::{KnnOptions, raw_pixels_within, weighted_knn};
 
 fn labels(values: &[u32], classes: usize) -> Labels {
     let names = (0..classes).map(|c| format!("class {c}")).collect();
@@ -154,34 +154,4 @@ fn many_raw_pixels_are_averaged() {
             assert!((f64::from(*got) - expected / norm).abs() < 1e-6);
         }
     }
-}
-
-/// Batches of 4 over 10 pictures, the last not full: the same features as one picture at a time.
-#[test]
-fn extract_takes_every_picture_once_in_order() {
-    let mut g = Graph::new();
-    let x = g.input(4, 4, 3);
-    let spec = ConvSpec::square(5, 3, 1, 1);
-    let x = g.conv_norm("conv", "bn", x, spec, true, None).unwrap();
-    let x = g.global_avg_pool("pool", x).unwrap();
-    let x = g.linear("fc", x, 6, true).unwrap();
-    g.output(x);
-    let device = Device::cpu(2);
-    let mut net = device.network(&g, &NetworkOptions::new(4)).unwrap();
-    net.initialise(1).unwrap();
-    let pictures = some_pictures(10);
-    let (mean, std) = ([0.4, 0.5, 0.6], [0.2, 0.3, 0.4]);
-    let told = std::cell::RefCell::new(vec![]);
-    let all = extract(&mut net, &pictures, mean, std, &|n| told.borrow_mut().push(n)).unwrap();
-    assert_eq!(told.into_inner(), [4, 8, 10]);
-    assert_eq!(all.len(), 60);
-    for i in 0..10 {
-        let (mut pixels, mut one) = ([0.0; 48], [0.0; 6]);
-        normalise(pictures.picture(i), mean, std, &mut pixels);
-        net.infer(&pixels, &mut one).unwrap();
-        for (a, b) in all[i * 6..].iter().zip(one) {
-            assert!((a - b).abs() < 1e-6, "picture {i}");
-        }
-    }
-    assert_ne!(all[..6], all[6..12]);
 }
