@@ -60,17 +60,15 @@ mod validation;
 pub use augment::{AugmentParams, Augmentation, Views, augment, normalise};
 pub use check::{CheckReport, Problem, SplitCount, check};
 pub use crops::CropsFrom;
-pub use datasets::{
-    Archive, DATASETS, DatasetSpec, ListFiles, Read, dataset_names, find_dataset, unpack,
-};
+pub use datasets::{Archive, DATASETS, DatasetSpec, Read, dataset_names, find_dataset, unpack};
 pub use encode::{encode_jpeg, encode_png};
 pub use epoch_order::EpochOrder;
 pub use error::DataError;
 pub use fellows::{FellowReaders, Fellows};
 pub use files::{
-    FORMATS, FolderReport, ImageFormat, ImageMetadata, PassedOver, Picture, PictureFile,
-    PictureFiles, about_picture, archived_picture, find_pictures, is_member, name_of,
-    picture_bytes, picture_named, unseen,
+    FORMATS, FolderReport, ImageFormat, ImageMetadata, Listing, PassedOver, Picture, PictureFile,
+    Skipped, about_picture, archived_picture, find_pictures, is_member, name_of, picture_bytes,
+    picture_named, unseen,
 };
 pub use folder::{FolderLabels, LabelChoice};
 pub use loader::{Batch, DataLoader, Prefetcher};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::datasets::{DATASETS, DatasetSpec, ListFiles, Read, find_dataset};
+use crate::datasets::{DATASETS, DatasetSpec, Read, find_dataset};
 use crate::files::{Listing, archive};
 use crate::{DataError, Dataset, LabelChoice, folder, pack};
 
@@ -35,7 +35,7 @@ impl LocatedDataset {
     pub fn contents(self, labels: LabelChoice) -> Result<Contents, DataError> {
         Ok(match self {
             LocatedDataset::Published(set, path, extra) => match &set.read {
-                Read::Files(ListFiles(list)) => Contents::Files(list(&path)?),
+                Read::Files(list) => Contents::Files(list(&path)?),
                 Read::Images(open) => Contents::Images(open(&path, extra)?),
             },
             LocatedDataset::Pack(path) => Contents::Pack(path),

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorhood_data::{
-    FolderReport, LabelChoice, PictureFile, PictureFiles, find_pictures, name_of, picture_named,
+    FolderReport, LabelChoice, PictureFile, find_pictures, name_of, picture_named,
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,15 +79,16 @@ pub(crate) fn find(folders: &[PathBuf], labels: LabelChoice) -> Result<FoundPict
     let mut seen = std::collections::HashSet::new();
     for folder in folders {
         let whole = std::path::absolute(folder).map_err(SearchError::io(folder))?;
-        let PictureFiles { root, files, unreadable, report } = find_pictures(&whole, labels)?;
+        let listing = find_pictures(&whole, labels)?;
+        let (files, root) = (listing.files(), listing.root);
         let label = if several { free_label(&whole, &found.folders) } else { String::new() };
         let of_list = root != whole && whole.is_file();
         let here = IndexedFolder { label, path: root, of_list };
         let new = files.into_iter().filter(|f| seen.insert(f.path.clone()));
         found.files.extend(new.map(|file| PictureFile { name: here.name(&file.name), ..file }));
-        let unreadable = unreadable.into_iter();
+        let unreadable = listing.unreadable.into_iter();
         found.unreadable.extend(unreadable.map(|(name, why)| (here.name(&name), why)));
-        found.reports.push(report);
+        found.reports.push(listing.report);
         found.folders.push(here);
     }
     found.files.sort_by(|a, b| a.name.cmp(&b.name));

@@ -62,7 +62,7 @@ mod _native {
             false => LabelChoice::None,
         };
         let found = super::work::compute(py, move |_| {
-            Ok(anchorhood_data::find_pictures(&folder, labels)?.files)
+            Ok(anchorhood_data::find_pictures(&folder, labels)?.files())
         })?;
         let files = found.into_iter();
         Ok(files.map(|file| (file.name, file.path, file.class)).collect())

@@ -501,7 +501,8 @@ mod tests {
         let found =
             anchorhood_data::find_pictures(folder.path(), anchorhood_data::LabelChoice::None)
                 .unwrap();
-        let names: Vec<&str> = found.files.iter().map(|f| f.name.as_str()).collect();
+        let files = found.files();
+        let names: Vec<&str> = files.iter().map(|f| f.name.as_str()).collect();
         let shelf = index(folder.path(), &names);
         let sides = (0..2).map(|i| image::load_from_memory(&whole(&shelf, i)).unwrap().width());
         assert_eq!(sides.collect::<Vec<_>>(), [4, 6]);

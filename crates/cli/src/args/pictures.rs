@@ -104,7 +104,7 @@ pub fn queries(words: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     for word in words {
         if is_folder(word) {
             let found = find_pictures(word, LabelsChoice::None.into())?;
-            all.extend(found.files.into_iter().map(|file| file.path));
+            all.extend(found.files().into_iter().map(|file| file.path));
         } else if word.exists() {
             all.push(word.clone());
         } else {

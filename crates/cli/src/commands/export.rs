@@ -124,8 +124,8 @@ fn refitted(args: &ExportArgs, model: Model) -> Result<Model, Failure> {
     let Some(folder) = &args.whiten_on else {
         return Ok(model);
     };
-    let found = find_pictures(folder, LabelChoice::None)?;
-    let files = Whitening::sample(found.files.len()).map(|i| found.files[i].path.clone());
+    let found = find_pictures(folder, LabelChoice::None)?.files();
+    let files = Whitening::sample(found.len()).map(|i| found[i].path.clone());
     let machine = args.machine.machine()?;
     let device = device::open(&machine)?;
     let (files, threads) = (files.collect(), machine.thread_count());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::lists::{check_there, inside};
-use super::{Archive, DatasetSpec, IMAGENET_MEAN, IMAGENET_STD, ListFiles, Read};
+use super::{Archive, DatasetSpec, IMAGENET_MEAN, IMAGENET_STD, Read};
 use crate::check::{CheckReport, check_listed};
 use crate::files::{Listing, Part};
 use crate::{DataError, Labels, Progress};
@@ -28,7 +28,7 @@ pub(super) static CUB200: DatasetSpec = DatasetSpec {
     layout: "images.txt, image_class_labels.txt, train_test_split.txt and images",
     places: &["CUB_200_2011", ""],
     locate,
-    read: Read::Files(ListFiles(open)),
+    read: Read::Files(open),
     check,
 };
 

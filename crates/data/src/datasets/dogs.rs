@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::lists::{check_there, inside};
-use super::{Archive, DatasetSpec, IMAGENET_MEAN, IMAGENET_STD, ListFiles, Read};
+use super::{Archive, DatasetSpec, IMAGENET_MEAN, IMAGENET_STD, Read};
 use crate::check::check_listed;
 use crate::files::{Listing, Part};
 use crate::mat::{self, Value};
@@ -30,7 +30,7 @@ pub(super) static DOGS: DatasetSpec = DatasetSpec {
     layout: "Images, train_list.mat and test_list.mat",
     places: &["dogs", ""],
     locate,
-    read: Read::Files(ListFiles(open)),
+    read: Read::Files(open),
     check: |folder, progress| Ok(check_listed(&DOGS, folder, list(folder), progress)),
 };
 

@@ -88,14 +88,10 @@ pub struct DatasetSpec {
 #[derive(Debug)]
 pub enum Read {
     /// Its images are files, which this lists.
-    Files(ListFiles),
+    Files(fn(&Path) -> Result<Listing, DataError>),
     /// All images at once, with the extra ones if they are asked for.
     Images(fn(&Path, extra: bool) -> Result<Dataset, DataError>),
 }
-
-/// Lists the files of a set.
-#[derive(Debug)]
-pub struct ListFiles(pub(crate) fn(&Path) -> Result<Listing, DataError>);
 
 /// A file to download.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{FolderReport, Part, picture_named};
-use crate::{DataError, LabelChoice, Labels, folder};
+use super::{Listing, picture_named};
+use crate::{DataError, LabelChoice, folder};
 
 /// A file that should be a picture; whether it is, reading will tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,50 +17,31 @@ pub struct PictureFile {
     pub class: Option<String>,
 }
 
-/// What a folder holds.
-#[derive(Clone, Debug, Default)]
-pub struct PictureFiles {
-    /// Names are relative to this: the folder, the archive, or the folder of the list.
-    pub root: PathBuf,
-    /// Sorted by name.
-    pub files: Vec<PictureFile>,
-    /// Folders that could not be read, each with the reason.
-    pub unreadable: Vec<(String, String)>,
-    /// What else was found and decided.
-    pub report: FolderReport,
-}
-
 /// Every picture under `root`, a folder or a tar archive, or of the list of files that `root` is,
-/// found as for training (`train/` and `test/` together), without reading one. A folder without
-/// pictures is an error.
-pub fn find_pictures(root: &Path, labels: LabelChoice) -> Result<PictureFiles, DataError> {
+/// found as for training, without reading one. A folder without pictures is an error.
+pub fn find_pictures(root: &Path, labels: LabelChoice) -> Result<Listing, DataError> {
     if !root.exists() {
         return Err(DataError::not_found(root));
     }
     let listing = folder::list(root, labels)?;
-    let parts = listing.parts().map(|(_, part)| part);
-    let mut files: Vec<PictureFile> =
-        parts.flat_map(|part| files_of(part, &listing.root)).collect();
-    if files.is_empty() {
-        return Err(listing.empty());
-    }
-    files.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(PictureFiles {
-        root: listing.root,
-        files,
-        unreadable: listing.unreadable,
-        report: listing.report,
-    })
+    let empty = listing.parts().all(|(_, part)| part.files.is_empty());
+    if empty { Err(listing.empty()) } else { Ok(listing) }
 }
 
-fn files_of(part: &Part, root: &Path) -> Vec<PictureFile> {
-    let class = |labels: &Labels, i: usize| labels.classes()[labels.get(i) as usize].clone();
-    let file = |(i, name): (usize, &String)| PictureFile {
-        path: picture_named(root, name),
-        name: name.clone(),
-        class: part.labels.as_ref().map(|labels| class(labels, i)),
-    };
-    part.files.iter().enumerate().map(file).collect()
+impl Listing {
+    /// Every file, also to test on, sorted by name.
+    pub fn files(&self) -> Vec<PictureFile> {
+        let mut files = vec![];
+        for (_, part) in self.parts() {
+            files.extend(part.files.iter().enumerate().map(|(i, name)| PictureFile {
+                path: picture_named(&self.root, name),
+                name: name.clone(),
+                class: part.labels.as_ref().map(|labels| labels.class(i).into()),
+            }));
+        }
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        files
+    }
 }
 
 #[cfg(test)]
@@ -70,7 +51,7 @@ mod tests {
 
     fn found(names: &[&str]) -> Vec<(String, Option<String>)> {
         let dir = TestFolder::of(names, b"");
-        let files = find_pictures(&dir, LabelChoice::Auto).unwrap().files;
+        let files = find_pictures(&dir, LabelChoice::Auto).unwrap().files();
         assert!(files.iter().all(|f| f.path == dir.join(&f.name)));
         files.into_iter().map(|f| (f.name, f.class)).collect()
     }

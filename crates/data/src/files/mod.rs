@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 pub use archive::{about as about_picture, archived_picture, bytes as picture_bytes, is_member};
 pub use decode::Picture;
-pub use find::{PictureFile, PictureFiles, find_pictures};
+pub use find::{PictureFile, find_pictures};
 pub use formats::{FORMATS, ImageFormat};
 pub use kinds::PassedOver;
 pub use metadata::ImageMetadata;
@@ -51,29 +51,30 @@ pub(crate) fn reads_at_an_eighth(bytes: &[u8]) -> bool {
 }
 
 /// Names of what could not be read, each with the reason.
-pub(crate) type Skipped = Vec<(String, String)>;
+pub type Skipped = Vec<(String, String)>;
 
 /// Which files a data set consists of; none is read yet.
-pub(crate) struct Listing {
+#[derive(Debug)]
+pub struct Listing {
     /// What to call the set.
     pub name: String,
-    /// Names of files are relative to this folder.
+    /// Names of files are relative to this: the folder, the archive, or the folder of the list.
     pub root: PathBuf,
     /// The files to train on.
-    pub train: Part,
+    pub(crate) train: Part,
     /// Those to test on, where the set says so.
-    pub test: Option<Part>,
+    pub(crate) test: Option<Part>,
     /// Whether a share of the training pictures is held out where there are labels and no test
     /// part.
-    pub holds_out: bool,
-    /// Folders that could not be entered.
+    pub(crate) holds_out: bool,
+    /// Folders that could not be read, each with the reason.
     pub unreadable: Skipped,
     /// Files to test on that should be there as well.
-    pub missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
     /// What else was found and decided.
     pub report: FolderReport,
     /// The published set that it is.
-    pub set: Option<&'static DatasetSpec>,
+    pub(crate) set: Option<&'static DatasetSpec>,
 }
 
 /// What was found in a folder beside pictures, and what was decided about it.
@@ -86,6 +87,7 @@ pub struct FolderReport {
 }
 
 /// Files of one split with their classes.
+#[derive(Debug)]
 pub(crate) struct Part {
     /// Names of the files, in their order.
     pub files: Vec<String>,
@@ -95,7 +97,12 @@ pub(crate) struct Part {
 
 impl Listing {
     /// A published set, which lies in a folder and tells its two parts.
-    pub fn published(set: &'static DatasetSpec, folder: &Path, train: Part, test: Part) -> Self {
+    pub(crate) fn published(
+        set: &'static DatasetSpec,
+        folder: &Path,
+        train: Part,
+        test: Part,
+    ) -> Self {
         Listing {
             name: set.name.into(),
             root: folder.into(),
@@ -110,12 +117,12 @@ impl Listing {
     }
 
     /// Side of the pictures unless another is asked for.
-    pub fn default_size(&self) -> usize {
+    pub(crate) fn default_size(&self) -> usize {
         self.set.map_or(crate::folder::SIZE, |set| set.size)
     }
 
     /// Why there is nothing to read.
-    pub fn empty(&self) -> DataError {
+    pub(crate) fn empty(&self) -> DataError {
         let kinds = self.report.passed_over.iter().filter(|kind| kind.why.is_some());
         let kinds: Vec<String> = kinds.map(PassedOver::to_string).collect();
         let instead =
@@ -128,7 +135,7 @@ impl Listing {
     }
 
     /// Both parts by what they are called.
-    pub fn parts(&self) -> impl Iterator<Item = (&'static str, &Part)> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (&'static str, &Part)> {
         let test = self.test.as_ref().map(|part| ("test", part));
         std::iter::once(("train", &self.train)).chain(test)
     }

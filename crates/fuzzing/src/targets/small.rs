@@ -48,10 +48,10 @@ pub fn label_seeds() -> Vec<Vec<u8>> {
 /// must be there: the list itself.
 pub fn list(bytes: &[u8]) -> Option<()> {
     with_file("a.txt", bytes, |path| {
-        let found = find_pictures(path, LabelChoice::Auto).ok()?;
-        let names = found.files.iter().map(|file| &file.name);
+        let found = find_pictures(path, LabelChoice::Auto).ok()?.files();
+        let names = found.iter().map(|file| &file.name);
         assert!(names.is_sorted_by(|a, b| a < b));
-        assert!(!found.files.iter().any(|f| f.name.contains(unseen)));
+        assert!(!found.iter().any(|f| f.name.contains(unseen)));
         Some(())
     })
 }
@@ -69,12 +69,12 @@ pub fn list_seeds() -> Vec<Vec<u8>> {
 /// No name leads out.
 pub fn archive(bytes: &[u8]) -> Option<()> {
     with_file("a.tar", bytes, |path| {
-        let found = find_pictures(path, LabelChoice::Auto).ok()?;
-        let readable = found.files.iter().take(4).filter(|file| {
+        let found = find_pictures(path, LabelChoice::Auto).ok()?.files();
+        let readable = found.iter().take(4).filter(|file| {
             assert!(!file.name.split('/').any(|part| part.starts_with('.')));
             Picture::read(&file.path).is_ok()
         });
-        (readable.count() == found.files.len()).then_some(())
+        (readable.count() == found.len()).then_some(())
     })
 }
 
