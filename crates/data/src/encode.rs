@@ -31,9 +31,10 @@ pub fn encode_jpeg(width: u32, height: u32, rgb: &[u8], quality: u8) -> Result<V
     Ok(bytes)
 }
 
-fn check(width: u32, height: u32, rgb: &[u8]) -> Result<(), String> {
+/// Refuses bytes that are not rows of RGB pixels.
+pub(crate) fn check(width: u32, height: u32, rgb: &[u8]) -> Result<(), String> {
     let (bytes, whole) = (rgb.len() as u64, u64::from(width) * u64::from(height) * 3);
-    match bytes == whole {
+    match bytes > 0 && bytes == whole {
         true => Ok(()),
         false => Err(format!("{bytes} bytes do not make a picture of {width}×{height}×3")),
     }

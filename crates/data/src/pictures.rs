@@ -278,6 +278,11 @@ impl Labels {
         self.values[i]
     }
 
+    /// The class of picture `i`, by its name.
+    pub fn class(&self, i: usize) -> &str {
+        &self.classes[self.get(i) as usize]
+    }
+
     /// How many pictures have a label: all of their split.
     pub fn len(&self) -> usize {
         self.values.len()

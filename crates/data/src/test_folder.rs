@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use tempfile::TempDir;
 
+use crate::{Dataset, Split};
+
 /// A file or folder of `tests/fixtures`.
 pub(crate) fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -75,4 +77,20 @@ pub(crate) fn png_of(colour: [u8; 3]) -> Vec<u8> {
 pub(crate) fn with_exif(jpeg: &[u8], exif: &[u8]) -> Vec<u8> {
     let length = (exif.len() as u16 + 8).to_be_bytes();
     [&jpeg[..2], &[0xff, 0xe1], &length, b"Exif\0\0", exif, &jpeg[2..]].concat()
+}
+
+fn assert_same_split(a: &Split, b: &Split) {
+    assert_eq!((&a.names, &a.labels), (&b.names, &b.labels));
+    assert_eq!(a.pictures.raw(), b.pictures.raw());
+}
+
+/// Everything that anyone can see of two sets is the same.
+pub(crate) fn assert_same(a: &Dataset, b: &Dataset) {
+    assert_eq!((&a.name, a.mean, a.std), (&b.name, b.mean, b.std));
+    assert_eq!(a.skipped, b.skipped);
+    assert_same_split(&a.train, &b.train);
+    assert_eq!(a.test.is_some(), b.test.is_some());
+    if let (Some(a), Some(b)) = (&a.test, &b.test) {
+        assert_same_split(a, b);
+    }
 }

@@ -138,6 +138,7 @@ mod linux {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::variables;
     use crate::{Launcher, Secret};
 
     fn launch(ranks: usize, local_ranks: Option<usize>) -> Launch {
@@ -166,14 +167,7 @@ mod tests {
 
     #[test]
     fn a_launch_has_a_name() {
-        let of = |variables: &str| {
-            let get = |name: &str| {
-                let mut all = variables.split_whitespace();
-                let value = all.find_map(|v| v.strip_prefix(name)?.strip_prefix('='));
-                value.map(String::from)
-            };
-            job(&get)
-        };
+        let of = |all: &str| job(&variables(all));
         assert_eq!(of("PMIX_NAMESPACE=7 SLURM_JOB_ID=1"), Some("7".into()));
         assert_eq!(of("SLURM_JOB_ID=1 SLURM_STEP_ID=2"), Some("1.2".into()));
         assert_eq!(of("SLURM_JOB_ID=1"), None);

@@ -274,17 +274,21 @@ fn listener(get: Variables) -> Result<Option<i32>, LaunchError> {
     get(LISTENER).map(number).transpose()
 }
 
+/// An environment of `NAME=VALUE`s.
+#[cfg(test)]
+pub(crate) fn variables(all: &str) -> impl Fn(&str) -> Option<String> {
+    move |name| {
+        let value = all.split_whitespace().find_map(|v| v.strip_prefix(name)?.strip_prefix('='));
+        value.map(String::from)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(variables: &str) -> Result<Option<Launch>, LaunchError> {
-        let get = |name: &str| {
-            let mut all = variables.split_whitespace();
-            let value = all.find_map(|v| v.strip_prefix(name)?.strip_prefix('='));
-            value.map(String::from)
-        };
-        Launch::from_variables(&get)
+    fn of(all: &str) -> Result<Option<Launch>, LaunchError> {
+        Launch::from_variables(&variables(all))
     }
 
     fn says(variables: &str) -> (Launcher, usize, usize, Option<usize>) {

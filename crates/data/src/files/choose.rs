@@ -133,8 +133,9 @@ mod tests {
         let shuffled = Offer { shuffled: true, ..offer };
         assert_eq!(shuffled.choose(&options).train, [0, 1, 2, 3, 4]);
         let drawn = offer.choose(&options);
-        assert_eq!(drawn.train.len(), 5);
+        assert_eq!((drawn.train.len(), &offer.choose(&options)), (5, &drawn));
         assert!(drawn.train.is_sorted() && drawn.train != [0, 1, 2, 3, 4]);
+        assert_ne!(offer.choose(&LoadOptions { seed: 1, ..options }).train, drawn.train);
         assert_eq!(drawn.test.unwrap().len(), 9);
     }
 }

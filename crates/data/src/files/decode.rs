@@ -25,7 +25,7 @@ use super::heif;
 use super::jpeg::{self, Frame};
 use super::semaphore::{Permit, Semaphore};
 use crate::resize::{Extent, to_rectangle, to_square_by};
-use crate::{Squaring, memory};
+use crate::{Squaring, encode, memory};
 
 /// Larger pictures are skipped: 100 megapixels.
 const MOST_PIXELS: u64 = 100_000_000;
@@ -64,10 +64,7 @@ pub struct Picture {
 impl Picture {
     /// From its pixels: rows of RGB bytes, top first.
     pub fn from_rgb(width: u32, height: u32, rgb: Vec<u8>) -> Result<Picture, String> {
-        let (bytes, whole) = (rgb.len() as u64, u64::from(width) * u64::from(height) * 3);
-        if bytes == 0 || bytes != whole {
-            return Err(format!("{bytes} bytes do not make a picture of {width}×{height}×3"));
-        }
+        encode::check(width, height, &rgb)?;
         let rgb = RgbImage::from_raw(width, height, rgb).expect("measured above");
         Ok(Picture::whole(rgb, Orientation::NoTransforms))
     }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use super::choose::Offer;
-use super::survey::Survey;
+use super::survey::{Decoded, Survey};
 use super::{GREY, Listing, OnDemand, Part, Picture, Skipped, picture_named};
 use crate::crops::{Crops, fill, shape, slot_len};
 use crate::fellows::Fellows;
@@ -145,22 +145,6 @@ impl Part {
         }
     }
 
-    /// Without the files that failed, which are named.
-    fn without(self, results: Vec<Result<Sums, String>>, skipped: &mut Skipped) -> (Part, Sums) {
-        let mut sums = Sums::default();
-        let mut kept = Vec::with_capacity(results.len());
-        for (i, result) in results.into_iter().enumerate() {
-            match result {
-                Ok(one) => {
-                    sums = sums + one;
-                    kept.push(i);
-                }
-                Err(why) => skipped.push((self.files[i].clone(), why)),
-            }
-        }
-        (self.only(&kept), sums)
-    }
-
     fn split(self, pictures: Pictures) -> Split {
         Split { pictures, labels: self.labels, names: self.files }
     }
@@ -200,21 +184,28 @@ impl Reader<'_> {
             true => slots.chunks_exact_mut(slot).collect(),
             false => part.files.iter().map(|_| &mut [][..]).collect(),
         };
-        let results: Vec<Result<Sums, String>> = pixels
+        let decoded = pixels
             .par_chunks_exact_mut(one)
             .zip(each)
             .zip(&part.files)
             .map(|((out, slot), file)| self.one(&picture_named(self.root, file), out, slot))
             .collect();
+        let survey = Survey::of_decoded(0, decoded);
         if !self.surveyed {
-            let failures = greyed(&part.files, results, one, &mut pixels);
+            // They are seen as grey, and named.
+            let mut failures = vec![];
+            for (place, why) in survey.failed {
+                pixels[place * one..][..one].fill(GREY);
+                failures.push((part.files[place].clone(), why));
+            }
             let pictures = Pictures::with_failures(self.size, self.size, pixels, failures)?;
             let pictures = pictures.with_folder(self.root);
             return Ok((part.split(pictures), Sums::default()));
         }
-        keep_those(&results, one, &mut pixels);
-        keep_those(&results, slot, &mut slots);
-        let (part, sums) = part.without(results, skipped);
+        let readable = survey.readable(&part.files, skipped);
+        keep_those(&readable, one, &mut pixels);
+        keep_those(&readable, slot, &mut slots);
+        let (part, sums) = (part.only(&readable), survey.sums);
         let pictures = Pictures::new(self.size, self.size, pixels)?;
         let crops = self.crops.then_some(Crops::Slots(slots));
         let pictures = pictures.with_crops(crops).with_folder(self.root);
@@ -224,9 +215,7 @@ impl Reader<'_> {
     fn on_demand(&self, part: Part, skipped: &mut Skipped) -> Result<(Split, Sums), DataError> {
         let survey = match self.surveyed {
             true => Survey::of(&part.files, self.fellows, self.root, &|path| {
-                let mut out = vec![0; self.size * self.size * 3];
-                let sums = self.one(path, &mut out, &mut [])?;
-                Ok((sums, crc32fast::hash(&out)))
+                self.one(path, &mut vec![0; self.size * self.size * 3], &mut [])
             })?,
             false => Survey::default(),
         };
@@ -243,42 +232,22 @@ impl Reader<'_> {
     }
 
     /// The square of a file, and what crops are cut from, where there is a slot for it.
-    fn one(&self, path: &Path, out: &mut [u8], slot: &mut [u8]) -> Result<Sums, String> {
+    fn one(&self, path: &Path, out: &mut [u8], slot: &mut [u8]) -> Decoded {
         let read = Picture::read_for(path, self.size, |picture| {
             picture.square(self.size, out)?;
             if slot.is_empty() { Ok(()) } else { fill(picture, self.size, slot) }
         });
         (self.step)();
-        read.map(|()| Sums::of(out))
+        read.map(|()| (Sums::of(out), crc32fast::hash(out)))
     }
 }
 
-/// Makes the pictures of `one` byte grey that could not be read, and names them.
-fn greyed(
-    files: &[String],
-    results: Vec<Result<Sums, String>>,
-    one: usize,
-    pixels: &mut [u8],
-) -> Skipped {
-    let mut failures = vec![];
-    let pictures = pixels.chunks_exact_mut(one).zip(files).zip(results);
-    for ((picture, file), result) in pictures {
-        if let Err(why) = result {
-            picture.fill(GREY);
-            failures.push((file.clone(), why));
-        }
-    }
-    failures
-}
-
-/// Moves the pieces of `one` byte together whose pictures could be read.
-fn keep_those(results: &[Result<Sums, String>], one: usize, bytes: &mut Vec<u8>) {
-    let mut kept = 0;
-    for (i, _) in results.iter().enumerate().filter(|(_, r)| r.is_ok()) {
+/// Moves the pieces of `one` byte together whose places these are.
+fn keep_those(places: &[usize], one: usize, bytes: &mut Vec<u8>) {
+    for (kept, i) in places.iter().enumerate() {
         bytes.copy_within(i * one..(i + 1) * one, kept * one);
-        kept += 1;
     }
-    bytes.truncate(kept * one);
+    bytes.truncate(places.len() * one);
 }
 
 #[cfg(test)]

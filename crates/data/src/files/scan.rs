@@ -96,10 +96,16 @@ impl Scanner {
             }
             let name = format!("{prefix}{file_name}");
             let path = entry.path();
-            match kind_of(&entry) {
-                Kind::Folder => {
-                    if let Err(e) = self.enter(&path, format!("{name}/"), depth + 1) {
-                        self.found.unreadable.push((name, e.to_string()));
+            let entered = match kind_of(&entry) {
+                Kind::Folder => self.enter(&path, format!("{name}/"), depth + 1),
+                Kind::File | Kind::Nothing if archive::is_archive(&path) => {
+                    self.enter_archive(&path, &format!("{name}/"))
+                }
+                Kind::File | Kind::Nothing => {
+                    let ending = ending_of(&file_name);
+                    match is_read(&ending) {
+                        true => self.found.candidates.push(name),
+                        false => *self.found.others.entry(ending).or_default() += 1,
                     }
                     continue;
                 }
@@ -107,18 +113,9 @@ impl Scanner {
                     self.found.special += 1;
                     continue;
                 }
-                Kind::File | Kind::Nothing => {}
-            }
-            if archive::is_archive(&path) {
-                if let Err(e) = self.enter_archive(&path, &format!("{name}/")) {
-                    self.found.unreadable.push((name, e.to_string()));
-                }
-                continue;
-            }
-            let ending = ending_of(&file_name);
-            match is_read(&ending) {
-                true => self.found.candidates.push(name),
-                false => *self.found.others.entry(ending).or_default() += 1,
+            };
+            if let Err(e) = entered {
+                self.found.unreadable.push((name, e.to_string()));
             }
         }
         Ok(())

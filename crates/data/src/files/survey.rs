@@ -21,8 +21,9 @@ pub(super) struct Survey {
     pub(super) failed: Vec<(usize, String)>,
 }
 
-/// Decodes a file: what is to be summed, and the CRC-32 of its pixels.
-type Decode<'a> = &'a (dyn Fn(&Path) -> Result<(Sums, u32), String> + Sync);
+/// What came of a file: what is to be summed, and the CRC-32 of its pixels.
+pub(super) type Decoded = Result<(Sums, u32), String>;
+type Decode<'a> = &'a (dyn Fn(&Path) -> Decoded + Sync);
 /// As it travels: sums, checksums, failures.
 type Told = ([u64; 7], Vec<u32>, Vec<(usize, String)>);
 
@@ -52,10 +53,15 @@ impl Survey {
     }
 
     fn of_some(files: &[String], places: Range<usize>, root: &Path, one: Decode) -> Survey {
-        let seen: Vec<_> =
-            files[places.clone()].par_iter().map(|file| one(&picture_named(root, file))).collect();
+        let files = files[places.clone()].par_iter();
+        let seen = files.map(|file| one(&picture_named(root, file))).collect();
+        Survey::of_decoded(places.start, seen)
+    }
+
+    /// Of files that were decoded, the first of which has this place.
+    pub(super) fn of_decoded(first: usize, seen: Vec<Decoded>) -> Survey {
         let mut survey = Survey::default();
-        for (place, seen) in places.zip(seen) {
+        for (place, seen) in (first..).zip(seen) {
             match seen {
                 Ok((sums, checksum)) => {
                     survey.sums = survey.sums + sums;

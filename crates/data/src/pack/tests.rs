@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use super::format::{Entry, Index, PartIndex};
 use super::*;
 use crate::statistics::Sums;
-use crate::{DataError, Dataset, LoadOptions, Split};
+use crate::test_folder::assert_same;
+use crate::{DataError, Dataset, LoadOptions};
 
 const QUIET: &crate::Progress = &|_, _| {};
 
@@ -40,21 +41,6 @@ fn parts_to_pack(parts: &[&str]) -> (TempDir, PathBuf, PathBuf) {
     (dir, folder, file)
 }
 
-fn same_split(a: &Split, b: &Split) {
-    assert_eq!((&a.names, &a.labels), (&b.names, &b.labels));
-    assert_eq!(a.pictures.raw(), b.pictures.raw());
-}
-
-fn same(a: &Dataset, b: &Dataset) {
-    assert_eq!((&a.name, a.mean, a.std), (&b.name, b.mean, b.std));
-    assert_eq!(a.skipped, b.skipped);
-    same_split(&a.train, &b.train);
-    assert_eq!(a.test.is_some(), b.test.is_some());
-    if let (Some(a), Some(b)) = (&a.test, &b.test) {
-        same_split(a, b);
-    }
-}
-
 fn packed(folder: &Path, to: &Path, size: Option<usize>) -> Packed {
     pack(folder.to_str().unwrap(), to, size, false, QUIET).unwrap()
 }
@@ -77,7 +63,7 @@ fn a_packed_folder_is_the_folder() {
         LoadOptions { held_out: 0.5, seed: 9, ..base.clone() },
         LoadOptions { validation: Some(7), seed: 5, ..base },
     ] {
-        same(&open_at(&folder, &options).unwrap(), &open_at(&file, &options).unwrap());
+        assert_same(&open_at(&folder, &options).unwrap(), &open_at(&file, &options).unwrap());
     }
 }
 
@@ -86,7 +72,7 @@ fn given_parts_stay_parts_and_sizes_are_kept() {
     let (_dir, folder, file) = parts_to_pack(&["train", "test"]);
     packed(&folder, &file, Some(12));
     let options = LoadOptions { size: Some(12), ..LoadOptions::default() };
-    same(&open_at(&folder, &options).unwrap(), &open_at(&file, &options).unwrap());
+    assert_same(&open_at(&folder, &options).unwrap(), &open_at(&file, &options).unwrap());
     assert_eq!(open_at(&file, &LoadOptions::default()).unwrap().train.pictures.height(), 12);
     let other = LoadOptions { size: Some(16), ..LoadOptions::default() };
     let error = open_at(&file, &other).unwrap_err();

@@ -100,8 +100,7 @@ fn summary(
     to: &Path,
     unchanged: bool,
 ) -> Result<Packed, DataError> {
-    let entries = || index.parts.iter().flat_map(|part| &part.entries);
-    let skipped = entries().filter_map(|e| Some((e.name.clone(), e.pixels.clone().err()?)));
+    let entries = index.parts.iter().flat_map(|part| &part.entries);
     let is_cut = |e: &&Entry| crops::shape(e.height_and_width, index.size).is_some();
     Ok(Packed {
         name: index.name.clone(),
@@ -109,11 +108,17 @@ fn summary(
         size: index.size,
         bytes: disk.length(to).map_err(|e| DataError::io(to, e))?,
         // Of a published set squares are what training takes anyway.
-        cut: if index.set.is_empty() { entries().filter(is_cut).count() } else { 0 },
-        skipped: skipped.collect(),
+        cut: if index.set.is_empty() { entries.filter(is_cut).count() } else { 0 },
+        skipped: unreadable(index),
         published: find_dataset(&index.set).is_some(),
         unchanged,
     })
+}
+
+/// Pictures that could not be read, each with the reason.
+fn unreadable(index: &Index) -> Vec<(String, String)> {
+    let entries = index.parts.iter().flat_map(|part| &part.entries);
+    entries.filter_map(|e| Some((e.name.clone(), e.pixels.clone().err()?))).collect()
 }
 
 /// Where the pictures come from.
@@ -278,7 +283,14 @@ fn write(
         let rows = [0, entries.len() as u64];
         index.parts.push(PartIndex { classes, rows, entries });
     }
-    check_readable(source, &index, total)?;
+    let skipped = unreadable(&index);
+    // As when a folder is opened: some are left out, many are an error.
+    if let Pixels::Files(listing) = &source.pixels
+        && skipped.len() * 10 > total
+    {
+        let (root, first) = (&listing.root, skipped.first());
+        return Err(DataError::too_many_unreadable(root, skipped.len(), total, first));
+    }
     let start = file.stream_position().map_err(io)?;
     let bytes = index.encode();
     let finished = file
@@ -323,21 +335,4 @@ fn write_part(
         }
     }
     Ok(entries)
-}
-
-/// As when a folder is opened: some unreadable pictures are left out, many are an error.
-fn check_readable(source: &Source, index: &Index, total: usize) -> Result<(), DataError> {
-    let Pixels::Files(listing) = &source.pixels else {
-        return Ok(());
-    };
-    let entries = index.parts.iter().flat_map(|part| &part.entries);
-    let failed = entries.filter_map(|e| Some((e.name.clone(), e.pixels.clone().err()?)));
-    let failed: Vec<(String, String)> = failed.collect();
-    match failed.len() {
-        skipped if skipped * 10 > total => {
-            let (root, first) = (&listing.root, failed.first());
-            Err(DataError::too_many_unreadable(root, skipped, total, first))
-        }
-        _ => Ok(()),
-    }
 }
