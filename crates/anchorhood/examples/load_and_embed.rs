@@ -27,7 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pictures = Pictures::squares(model.input().size, &pictures)?;
     let vectors = model.embed(&Device::cpu(2), &pictures)?;
 
-    for (file, vector) in files.iter().zip(vectors.rows()) {
+    for (i, file) in files.iter().enumerate() {
+        let vector = vectors.row(i);
         let similar: f32 = vector.iter().zip(vectors.row(0)).map(|(a, b)| a * b).sum();
         println!("{file}: {:.3?} …, {similar:.4} like the first", &vector[..4]);
     }

@@ -9,7 +9,6 @@ use anchorhood_data::DataError;
 use anchorhood_engine::{Error, Fits};
 use anchorhood_export::ExportError;
 use anchorhood_index::SearchError;
-use anchorhood_index::curate::CurateError;
 use anchorhood_report::ReportError;
 use anchorhood_reproduce::ReproduceError;
 use anchorhood_serve::ServeError;
@@ -26,7 +25,6 @@ pub fn advice(error: &(dyn StdError + 'static)) -> Option<String> {
         .or_else(|| error.downcast_ref().and_then(data))
         .or_else(|| error.downcast_ref().and_then(checkpoint))
         .or_else(|| error.downcast_ref().and_then(train))
-        .or_else(|| error.downcast_ref().and_then(curate))
         .or_else(|| error.downcast_ref().and_then(search))
         .or_else(|| error.downcast_ref().and_then(report))
         .or_else(|| error.downcast_ref().and_then(serve))
@@ -150,13 +148,6 @@ fn train(error: &TrainError) -> Option<String> {
         TrainError::Checkpoint(error) => return checkpoint(error),
         _ => return None,
     })
-}
-
-fn curate(error: &CurateError) -> Option<String> {
-    match error {
-        CurateError::Engine(error) => engine(error),
-        CurateError::Impossible(_) => None,
-    }
 }
 
 fn search(error: &SearchError) -> Option<String> {
@@ -344,7 +335,7 @@ mod tests {
     fn advice_is_found_through_what_wraps_it() {
         let error = || too_large(None);
         let wrapped: [Box<dyn StdError>; 5] = [
-            Box::new(CurateError::from(error())),
+            Box::new(SearchError::from(error())),
             Box::new(SearchError::from(CheckpointError::from(error()))),
             Box::new(ServeError::from(SearchError::from(error()))),
             Box::new(ReproduceError::from(TrainError::from(error()))),

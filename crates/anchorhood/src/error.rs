@@ -6,7 +6,6 @@ use std::fmt;
 use anchorhood_data::DataError;
 use anchorhood_export::ExportError;
 use anchorhood_index::SearchError;
-use anchorhood_index::curate::CurateError;
 use anchorhood_report::ReportError;
 use anchorhood_reproduce::ReproduceError;
 use anchorhood_serve::ServeError;
@@ -120,7 +119,6 @@ errors! {
     anchorhood_engine::Error: |_| false;
     CheckpointError: |_| false;
     ConfigError: |_| true;
-    CurateError: CurateError::is_usage;
     DataError: DataError::is_usage;
     ExportError: |error| match error {
         ExportError::Search(error) => error.is_usage(),

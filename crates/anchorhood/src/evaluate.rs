@@ -1,9 +1,8 @@
 //! How good are a model's vectors?
 
-use anchorhood_data::{Dataset, Pictures};
+use anchorhood_data::Dataset;
 use anchorhood_engine::Device;
 use anchorhood_index::Model;
-use anchorhood_train::evaluation::Rows;
 use anchorhood_train::{
     Accuracy, EvaluationConfig, FeatureSource, Labelled, Preset, RunConfig, TrainError,
 };
@@ -60,11 +59,8 @@ pub fn vote(
     let (Some(examiner), Some(test)) = (Labelled::of(data, how, device), &data.test) else {
         return Ok(None);
     };
-    let rows = |pictures: &Pictures| -> Result<Rows, Error> {
-        let vectors = model.embed(device, pictures)?;
-        Ok(Rows { dim: vectors.dim(), channels: vectors.dim(), values: vectors.values().to_vec() })
-    };
-    let (train, test) = (rows(&data.train.pictures)?, rows(&test.pictures)?);
+    let train = model.embed(device, &data.train.pictures)?;
+    let test = model.embed(device, &test.pictures)?;
     let values = train.dim;
     Ok(Some((examiner.vectors(train, test)?, values)))
 }

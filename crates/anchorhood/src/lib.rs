@@ -47,7 +47,7 @@
 //! let pictures = Pictures::new(48, 64, vec![0; 10 * 48 * 64 * 3])?;
 //! let vectors = model.embed(&Device::cpu(2), &pictures)?;
 //! assert_eq!(vectors.len(), 10);
-//! let alike = vectors.nearest(vectors.row(0), 3)?; // the picture itself, then those most like it
+//! let alike = vectors.nearest(vectors.row(0), 3); // the picture itself, then those most like it
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -83,8 +83,7 @@ fn refitted(run: &Path, data: &Dataset, device: &Device, on_event: OnEvent) -> R
                 }
                 Some(_) | None => {
                     let mut embedder = model.embedder(device, BATCH, Some(Model::WHITENED))?;
-                    let rows = embedder.embed_all(&train.pictures.subset(&sample))?;
-                    rows.values().to_vec()
+                    embedder.embed_all(&train.pictures.subset(&sample))?.values
                 }
             };
             model.whitened(&features, power)?

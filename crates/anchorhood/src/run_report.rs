@@ -50,6 +50,5 @@ pub fn write_run_report(
 /// What a run's model makes of its pictures now, where its method remembers none.
 fn embedded(run: &Path, train: &Split, device: &Device) -> Result<Rows, Error> {
     let model = Model::load(model_path(run))?;
-    let vectors = model.embed(device, &train.pictures)?;
-    Ok(Rows::new(vectors.values().to_vec(), vectors.dim()))
+    Ok(model.embed(device, &train.pictures)?)
 }

@@ -18,7 +18,10 @@ pub fn cached_index(
     let cache = cache_folder().unwrap_or_else(|| std::env::temp_dir().join("anchorhood"));
     let cache = cache.join("indices");
     let made = Disk.create_folders(&cache);
-    made.map_err(|source| SearchError::NoCache { path: cache.clone(), source })?;
+    made.map_err(|e| {
+        let why = format!("the index of these pictures would be kept here: {e}");
+        SearchError::failed(&cache, why + "; name another place by ANCHORHOOD_CACHE")
+    })?;
     let mut hasher = DefaultHasher::new();
     (model.fingerprint(), layer).hash(&mut hasher);
     for folder in folders {

@@ -300,10 +300,7 @@ impl<'a> CopySearch<'a> {
         let path = &self.paths[i];
         let content = content_sum(path);
         if content == 0 {
-            return Err(SearchError::BadPicture {
-                path: path.clone(),
-                why: "it cannot be read".into(),
-            });
+            return Err(SearchError::bad_picture(path, "it cannot be read"));
         }
         let (index, own) = self.at(i);
         let folders = index.folders();

@@ -132,7 +132,10 @@ pub fn decide_not_duplicates(
     let begun = Instant::now();
     while !file.hold().map_err(failed)? {
         if begun.elapsed() > PATIENCE {
-            return Err(bad(path, "another process has held this file for 10 seconds"));
+            return Err(SearchError::refused(
+                path,
+                "another process has held this file for 10 seconds",
+            ));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -169,7 +172,8 @@ fn check(text: &str) -> String {
 /// never made then.
 fn read(path: &Path, bytes: &[u8]) -> Result<(Decisions, usize), SearchError> {
     let whole = whole_lines(bytes);
-    let text = str::from_utf8(whole).map_err(|_| bad(path, "is no text in UTF-8"))?;
+    let text =
+        str::from_utf8(whole).map_err(|_| SearchError::refused(path, "is no text in UTF-8"))?;
     let mut lines = (1..).zip(text.lines());
     let mut decisions = Decisions::default();
     match lines.next() {
@@ -179,18 +183,15 @@ fn read(path: &Path, bytes: &[u8]) -> Result<(Decisions, usize), SearchError> {
         }
         Some((_, FORMAT)) => {}
         None | Some(_) => {
-            return Err(bad(
-                path,
-                "is no file of decisions, or its first line was damaged; name another",
-            ));
+            let why = "is no file of decisions, or its first line was damaged; name another";
+            return Err(SearchError::refused(path, why));
         }
     }
     for (number, line) in lines {
         let damaged = || {
-            bad(
-                path,
-                &format!("line {number} was damaged; without it the other decisions are whole"),
-            )
+            let why =
+                format!("line {number} was damaged; without it the other decisions are whole");
+            SearchError::refused(path, why)
         };
         decisions.add(parse(line).ok_or_else(damaged)?);
     }
@@ -215,10 +216,6 @@ fn parse(line: &str) -> Option<[DecidedImage; 2]> {
     };
     let [a, b] = line.not_duplicates;
     Some([image(a)?, image(b)?])
-}
-
-fn bad(path: &Path, reason: &str) -> SearchError {
-    SearchError::BadDecisions { path: path.into(), reason: reason.into() }
 }
 
 #[cfg(test)]
@@ -306,7 +303,7 @@ mod tests {
             bytes[at] ^= 1;
             AtomicFile::write_on(&disk, place, &bytes).unwrap();
             let error = Decisions::load(&disk, place).unwrap_err();
-            assert!(matches!(error, SearchError::BadDecisions { .. }), "byte {at}");
+            assert!(matches!(error, SearchError::Impossible(_)), "byte {at}");
         }
         for other in ["a text\n", "no line"] {
             AtomicFile::write_on(&disk, place, other.as_bytes()).unwrap();

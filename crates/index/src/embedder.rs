@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::curate::extend_unit;
-use crate::onnx::{Encoder, OnnxError};
+use crate::onnx::Encoder;
 use anchorhood_data::{Picture, Pictures, Squaring, normalise};
 use anchorhood_engine::{Device, Network, NodeId};
 use anchorhood_train::InputForm;
+use anchorhood_train::evaluation::Rows;
 use rayon::prelude::*;
 
-use crate::{SearchError, Vectors};
+use crate::SearchError;
 
 /// A model on a device.
 ///
@@ -115,7 +116,7 @@ impl Embedder {
 
     /// The vectors of any number of pictures, which are resized where the network wants another
     /// size.
-    pub fn embed_all(&mut self, pictures: &Pictures) -> Result<Vectors, SearchError> {
+    pub fn embed_all(&mut self, pictures: &Pictures) -> Result<Rows, SearchError> {
         let size = self.input.size;
         let ours = self.squaring.is_ours();
         let fits = ours && (pictures.height(), pictures.width()) == (size, size);
@@ -127,7 +128,7 @@ impl Embedder {
             let batch = if fits { batch } else { batch.resized(self.squaring)? };
             self.embed(batch.raw(), &mut values)?;
         }
-        Ok(Vectors::new(self.dim, values))
+        Ok(Rows::new(values, self.dim))
     }
 
     /// The vector of one picture file.
@@ -136,7 +137,7 @@ impl Embedder {
         let by = self.squaring;
         let mut square = vec![0; by.bytes()];
         let read = Picture::read_for(path, by.side(), |picture| picture.square_by(by, &mut square));
-        read.map_err(|why| SearchError::BadPicture { path: path.into(), why })?;
+        read.map_err(|why| SearchError::bad_picture(path, why))?;
         let mut vector = Vec::with_capacity(self.dim);
         self.embed(&square, &mut vector)?;
         Ok(vector)
@@ -177,10 +178,10 @@ fn on_threads(
     device: &Device,
     squares: &[u8],
     one: usize,
-) -> Result<Vec<f32>, OnnxError> {
+) -> Result<Vec<f32>, SearchError> {
     let parts = squares.par_chunks(one * encoder.step());
     let vectors = parts.map(|pictures| encoder.vectors(pictures));
-    let done: Result<Vec<Vec<f32>>, OnnxError> = device.within(|| vectors.collect());
+    let done: Result<Vec<Vec<f32>>, SearchError> = device.within(|| vectors.collect());
     Ok(done?.concat())
 }
 

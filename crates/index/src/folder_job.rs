@@ -236,7 +236,7 @@ impl<'a> FolderJob<'a> {
             return Ok(FolderOutcome::Stopped { done: before + new, total });
         }
         let changes = look.changes(&journal);
-        let done = FolderVectors {
+        let mut done = FolderVectors {
             folders,
             readable: changes.kept + changes.added + changes.changed,
             changes,
@@ -250,7 +250,9 @@ impl<'a> FolderJob<'a> {
         match done.readable {
             // A part may have none.
             0 if self.shard.is_none() || !done.files.is_empty() => {
-                Err(self.nothing_readable(done)?)
+                let first = done.files.first().map_or("", |f| f.name.as_str());
+                let why = done.journal.read(first)?.and_then(|e| e.vector.err());
+                Err(self.nothing_readable(&done.files, first, &why.unwrap_or_default()))
             }
             _ => Ok(FolderOutcome::Finished(done)),
         }
@@ -289,15 +291,17 @@ impl<'a> FolderJob<'a> {
         Ok(journal)
     }
 
-    fn nothing_readable(&self, mut done: FolderVectors) -> Result<SearchError, SearchError> {
-        let first = done.files.first().map_or("", |f| f.name.as_str());
-        let why = done.journal.read(first)?.and_then(|e| e.vector.err());
-        Ok(SearchError::NothingReadable {
-            folder: self.folders.first().cloned().unwrap_or_default(),
-            count: done.files.len(),
-            first: first.into(),
-            why: why.unwrap_or_default(),
-        })
+    /// Not one picture of the files could be read, of which this is the first.
+    pub(crate) fn nothing_readable(
+        &self,
+        files: &[PictureFile],
+        first: &str,
+        why: &str,
+    ) -> SearchError {
+        let folder = self.folders.first().map(PathBuf::as_path).unwrap_or(Path::new(""));
+        let count = files.len();
+        let why = format!("none of its {count} pictures can be read; the first is {first} ({why})");
+        SearchError::failed(folder, why)
     }
 }
 

@@ -164,18 +164,24 @@ impl PictureIndex {
         if let Some(InputForm { version, .. }) =
             self.parts.preprocessing.filter(|_| self.is_outdated())
         {
-            let path = self.path.clone();
-            return Err(SearchError::Outdated { path, version, program: PREPROCESSING });
+            let why = format!(
+                "this index was made by another version of the program, which decoded and resized \
+                 images in another way (preprocessing {version}, here {PREPROCESSING}); bring it up \
+                 to date with `anchorhood index`, which makes its vectors again"
+            );
+            return Err(SearchError::refused(&self.path, why));
         }
         if self.parts.model == model.fingerprint() {
             return Ok(());
         }
-        Err(SearchError::OtherModel {
-            path: self.path.clone(),
-            index: self.parts.model.clone(),
-            model_path: model.path().into(),
-            model: model.fingerprint().into(),
-        })
+        let why = format!(
+            "this index was made with another model (its fingerprint is {}, that of {} is {}); give \
+             the model it was made with, or make the index again with `anchorhood index`",
+            self.parts.model,
+            model.path().display(),
+            model.fingerprint()
+        );
+        Err(SearchError::refused(&self.path, why))
     }
 
     /// Whether there are so many pictures that it should have clusters to search by.
@@ -247,11 +253,16 @@ impl IndexParts {
             Some((label, path)) => (label.to_string(), PathBuf::from(path)),
             None => (now.file_name().map(name_of).unwrap_or_default(), now.to_path_buf()),
         };
-        let labels: Vec<&str> = self.folders.iter().map(|f| f.label.as_str()).collect();
-        let unknown =
-            SearchError::OtherFolders { given: name_of(now.as_os_str()), there: labels.join(", ") };
+        let labels: Vec<String> = self.folders.iter().map(|f| f.label.clone()).collect();
+        let unknown = || {
+            let (given, there) = (name_of(now.as_os_str()), labels.join(", "));
+            SearchError::Impossible(format!(
+                "{given}: the index has folders called {there}; say which of them lies there now, \
+                 as LABEL=FOLDER"
+            ))
+        };
         let found = self.folders.iter_mut().find(|f| f.label == label);
-        found.ok_or(unknown)?.path = path;
+        found.ok_or_else(unknown)?.path = path;
         Ok(())
     }
 }

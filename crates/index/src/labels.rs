@@ -25,7 +25,7 @@ impl GivenLabels {
     /// Reads a CSV file.
     pub fn read(path: &Path) -> Result<GivenLabels, SearchError> {
         let text = read_at_most(path, MOST_BYTES).map_err(SearchError::io(path))?;
-        let bad = |reason: String| SearchError::BadLabels { path: path.into(), reason };
+        let bad = |reason: String| SearchError::refused(path, reason);
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
@@ -72,7 +72,7 @@ impl GivenLabels {
         names: &[String],
         folders: &[IndexedFolder],
     ) -> Result<Vec<Option<String>>, SearchError> {
-        let bad = |reason: String| SearchError::BadLabels { path: self.path.clone(), reason };
+        let bad = |reason: String| SearchError::refused(&self.path, reason);
         let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
         let folders: Vec<IndexedFolder> = folders.iter().map(without_links).collect();
         let mut found: Vec<Option<String>> = vec![None; names.len()];

@@ -1,7 +1,7 @@
 //! Which pictures are alike?
 //!
 //! A [`Model`] is a trained network ready for use: it knows which pixels it wants, and makes
-//! [`Vectors`] of pictures. An [`Embedder`] runs it on a device; a [`FolderJob`] takes a folder of
+//! vectors of pictures. An [`Embedder`] runs it on a device; a [`FolderJob`] takes a folder of
 //! any size through it, and goes on where it was interrupted. A [`PictureIndex`] keeps the vectors
 //! of a folder in one file, and answers which pictures are [`nearest`](PictureIndex::nearest) to
 //! this one. What else the vectors say, [`crate::curate`] tells: which pictures are the same,
@@ -51,7 +51,6 @@ mod set_aside;
 mod shard;
 mod stream;
 mod undo_record;
-mod vectors;
 
 pub use anchorhood_engine::vectors::Lists;
 pub use cached_index::cached_index;
@@ -70,4 +69,3 @@ pub use set_aside::{PutBack, SetAside, ToMove, UNDO_FILE, set_aside, undo, would
 pub use shard::Shard;
 pub use stream::{embed_paths, stamp_of};
 pub use undo_record::RecordKey;
-pub use vectors::Vectors;

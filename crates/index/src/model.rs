@@ -16,12 +16,18 @@ use anchorhood_data::{Pictures, Squaring, host_memory};
 use anchorhood_engine::{Device, Graph, Network, NetworkOptions, NodeId, Parameter};
 use anchorhood_models::{Weights, WeightsError};
 use anchorhood_storage::{OpenContainer, open_regular};
+use anchorhood_train::evaluation::Rows;
 use anchorhood_train::{
     Checkpoint, ColoursChoice, IMAGENET, InputForm, NetworkConfig, StemChoice, Tensor, check_room,
     check_weights, embedding_path, fingerprint, judged_graph, write_weights,
 };
 
-use crate::{Embedder, SearchError, Vectors};
+use crate::{Embedder, SearchError};
+
+const NO_MODEL: &str = "is no model: neither a checkpoint or a model file of this program, nor \
+                        weights of a ResNet (.safetensors, .pth), nor an ONNX file (.onnx)";
+const ONLY_VECTORS: &str = "an ONNX model makes vectors of pictures, and its layers and weights are \
+                            out of reach here; give a run, a checkpoint, or the weights of a ResNet";
 
 /// Pictures at a time where nobody says how many.
 pub(crate) const BATCH: usize = 128;
@@ -121,10 +127,10 @@ impl Model {
                     // What it is not is said by whoever knows most about it.
                     SearchError::Weights {
                         source: WeightsError::NotSafetensors { .. }, ..
-                    } if begins_as_safetensors(path) => error.into(),
-                    SearchError::Weights {
-                        source: WeightsError::NotSafetensors { .. }, ..
-                    } => SearchError::NoModel { path: path.into() },
+                    } => match begins_as_safetensors(path) {
+                        true => error.into(),
+                        false => SearchError::refused(path, NO_MODEL),
+                    },
                     other => other,
                 });
             }
@@ -196,7 +202,7 @@ impl Model {
     fn engine(&self) -> Result<&EngineModel, SearchError> {
         match &self.runner {
             Runner::Engine(model) => Ok(model),
-            Runner::Onnx(_) => Err(SearchError::OnlyVectors { path: self.path.clone() }),
+            Runner::Onnx(_) => Err(SearchError::refused(&self.path, ONLY_VECTORS)),
         }
     }
 
@@ -281,7 +287,7 @@ impl Model {
     }
 
     /// The vectors of many pictures, computed on a device.
-    pub fn embed(&self, device: &Device, pictures: &Pictures) -> Result<Vectors, SearchError> {
+    pub fn embed(&self, device: &Device, pictures: &Pictures) -> Result<Rows, SearchError> {
         let batch = pictures.len().clamp(1, BATCH);
         self.embedder(device, batch, None)?.embed_all(pictures)
     }

@@ -294,8 +294,7 @@ fn read_record(
 }
 
 fn no_record(path: &Path, reason: String) -> SearchError {
-    let reason = format!("{reason}; choose another folder");
-    SearchError::BadUndo { path: path.into(), reason }
+    SearchError::refused(path, format!("{reason}; choose another folder"))
 }
 
 /// Why an image cannot be moved, where it cannot.
@@ -359,7 +358,7 @@ pub fn undo(
     trust: bool,
 ) -> Result<PutBack, SearchError> {
     let bytes = read_at_most_on(disk, record, MOST_BYTES).map_err(SearchError::io(record))?;
-    let bad = |reason| SearchError::BadUndo { path: record.into(), reason };
+    let bad = |reason| SearchError::refused(record, reason);
     let mut read = Record::read(&bytes, key).map_err(bad)?;
     let place = resolve_on(disk, record).map_err(SearchError::io(record))?;
     let folder = folder_of(&place);
@@ -666,7 +665,7 @@ mod tests {
         assert_eq!(read(cut, false).unwrap(), PutBack::default());
         for none in [format!("{cut}\n"), "rm -rf\n".into()] {
             let refused = read(&none, true).unwrap_err();
-            assert!(matches!(refused, SearchError::BadUndo { .. }), "{refused}");
+            assert!(matches!(refused, SearchError::Impossible(_)), "{refused}");
         }
         for out in ["../x", "/etc/passwd", "a/../../b", ""] {
             let text = format!("{{\"from\":\"/a\",\"to\":\"{out}\"}}\n");
@@ -747,7 +746,7 @@ mod tests {
         std::fs::write(&path, added).unwrap();
         for trust in [false, true] {
             let refused = undo(&Disk, &path, Some(&key()), trust).unwrap_err();
-            assert!(matches!(refused, SearchError::BadUndo { .. }), "{refused}");
+            assert!(matches!(refused, SearchError::Impossible(_)), "{refused}");
         }
         assert!(root.join("copies/a.png").exists());
         std::fs::write(&path, &whole).unwrap();

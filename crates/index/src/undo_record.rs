@@ -65,14 +65,15 @@ impl RecordKey {
     fn checked(path: &Path, secret: &[u8]) -> Result<RecordKey, SearchError> {
         match secret.len() == KEY_BYTES {
             true => Ok(RecordKey::new(secret)),
-            false => Err(SearchError::BadUndo {
-                path: path.into(),
-                reason: format!(
+            false => {
+                let why = format!(
                     "this key of the records of moved images has {} bytes instead of {KEY_BYTES}; \
-                     remove it, and a new one is made: records of before are then to be trusted by hand",
+                     remove it, and a new one is made: records of before are then to be trusted by \
+                     hand",
                     secret.len()
-                ),
-            }),
+                );
+                Err(SearchError::refused(path, why))
+            }
         }
     }
 

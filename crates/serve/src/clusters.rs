@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anchorhood_engine::Device;
-use anchorhood_engine::vectors::kmeans;
 use anchorhood_index::PictureIndex;
+use anchorhood_index::curate::{Cluster as Members, kmeans_clusters};
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -29,13 +29,10 @@ const MOST_TYPICAL: usize = 24;
 /// Clusters, where nothing is said of it.
 const USUAL: usize = 12;
 
-/// A picture and its similarity to its cluster's centre.
-type Member = (usize, f32);
-
 /// A division into clusters, the largest first, members by how typical they are.
 #[derive(Debug)]
 pub(crate) struct Division {
-    clusters: Vec<Vec<Member>>,
+    clusters: Vec<Members>,
     /// Pictures that were divided.
     pictures: usize,
 }
@@ -50,16 +47,9 @@ impl Division {
             return Err(Refusal::missing("there are no pictures to divide"));
         }
         let device = Device::cpu(threads());
-        let found = kmeans(&device, &rows, dim, k.min(chosen.len()), 0, &mut |_| {});
-        let found = found.map_err(Refusal::failed)?;
-        let member = |row: usize| (chosen[row], found.similarity[row]);
-        let mut clusters: Vec<Vec<Member>> = found
-            .members()
-            .into_iter()
-            .filter(|cluster| !cluster.is_empty())
-            .map(|cluster| cluster.into_iter().map(member).collect())
-            .collect();
-        clusters.sort_by(|a, b| b.len().cmp(&a.len()).then(a[0].0.cmp(&b[0].0)));
+        let found = kmeans_clusters(&device, &rows, dim, k.min(chosen.len()), 0);
+        let mut clusters = found.map_err(Refusal::failed)?;
+        clusters.iter_mut().flatten().for_each(|(row, _)| *row = chosen[*row]);
         Ok(Division { clusters, pictures: chosen.len() })
     }
 }
@@ -146,7 +136,7 @@ pub(crate) async fn clusters(
 }
 
 /// A cluster in words; none where no picture of it passes.
-fn summary(now: &Contents, filter: &Filter, number: usize, cluster: &[Member]) -> Option<Summary> {
+fn summary(now: &Contents, filter: &Filter, number: usize, cluster: &Members) -> Option<Summary> {
     let passing = filter.passing(&now.shelf.index, cluster);
     let mean = passing.iter().map(|(_, s)| f64::from(*s)).sum::<f64>() / passing.len() as f64;
     let typical = passing.iter().take(MOST_TYPICAL);
@@ -194,7 +184,7 @@ pub(crate) async fn cluster(
     })?;
     in_turn(&site.searching, move || {
         let found = now.divisions[place].get();
-        let cluster = found.map_or(&[][..], |d| &d.clusters[number]);
+        let cluster = found.map_or(&[][..], |d| &d.clusters[number][..]);
         let passing = filter.passing(&now.shelf.index, cluster);
         Json(Cluster {
             cluster: number,

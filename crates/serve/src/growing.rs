@@ -13,10 +13,9 @@ use std::time::{Duration, Instant};
 use anchorhood_data::{LabelChoice, PictureFile};
 use anchorhood_engine::{Device, GrowingValues};
 use anchorhood_index::{
-    Entry, FolderEvent, FolderJob, FolderOutcome, IndexParts, IndexedFolder, Journal, Model,
-    PictureIndex, SearchError, StoredVectors,
+    Entry, FolderEvent, FolderJob, FolderOutcome, IndexParts, IndexedFolder, Model, PictureIndex,
+    SearchError, StoredVectors,
 };
-use anchorhood_storage::Disk;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -171,20 +170,11 @@ fn work(
     news: &Sender<News>,
 ) {
     let job = FolderJob {
-        model: &served.model,
-        folders: &served.folders,
         labels: served.labels,
-        known: None,
-        journal: Journal::place(&served.index),
-        layer: None,
         batch: BATCH,
-        thumbnail: None,
-        content_sums: true,
         threads: served.threads,
-        restart: false,
-        shard: None,
         watched: true,
-        disk: Disk::shared(),
+        ..FolderJob::new(&served.model, &served.folders, &served.index)
     };
     // Whatever is wrong with one of before, it can be made again.
     let known = PictureIndex::load(&served.index).ok();

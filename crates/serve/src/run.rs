@@ -10,7 +10,6 @@ use anchorhood_data::Split;
 use anchorhood_engine::Device;
 use anchorhood_index::Model;
 use anchorhood_report::{RoundNeighbourhoods, RunRecord};
-use anchorhood_train::evaluation::Rows;
 use anchorhood_train::{RunConfig, checkpoint_path, model_path};
 
 use crate::attention::LookFrom;
@@ -63,9 +62,10 @@ impl WatchedRun {
     pub fn read(&self) -> Result<Fresh, ServeError> {
         let model = Model::load(model_path(&self.folder))?;
         let mut record = RunRecord::read(&self.folder)?;
+        // A run whose method remembers none: what its model makes of the pictures now.
         let memory = match record.embedding.take() {
             Some(memory) => memory,
-            None => self.embedded(&model)?,
+            None => model.embed(&self.device, &self.train.pictures)?,
         };
         let shelf = Catalog::of_run(
             record.name,
@@ -86,12 +86,6 @@ impl WatchedRun {
             rounds: record.rounds,
             model: ServedModel { model, look: Some((look, found)) },
         })
-    }
-
-    /// What a model makes of the pictures now, for a run whose method remembers none.
-    fn embedded(&self, model: &Model) -> Result<Rows, ServeError> {
-        let vectors = model.embed(&self.device, &self.train.pictures)?;
-        Ok(Rows::new(vectors.values().to_vec(), vectors.dim()))
     }
 
     /// Shows every newer checkpoint until the other side of `end` is gone. One that cannot be read

@@ -6,13 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
-use anchorhood_data::LabelChoice;
 use anchorhood_engine::Device;
 use anchorhood_export::{ExportError, TableFormat, npy_names_file, save_folder_table};
 use anchorhood_index::fuzzing::small_model;
-use anchorhood_index::{
-    FolderJob, FolderOutcome, FolderVectors, Journal, Model, PictureIndex, SearchError,
-};
+use anchorhood_index::{FolderJob, FolderOutcome, FolderVectors, Model, PictureIndex, SearchError};
 use anchorhood_storage::{FileSystem, Forgetful, attack};
 
 /// More than are decoded at a time, so that the journal grows by pieces.
@@ -56,20 +53,11 @@ impl Lab {
 
     fn job(&self, disk: &Arc<dyn FileSystem>, output: &Path) -> FolderJob<'_> {
         FolderJob {
-            model: &self.model,
-            folders: std::slice::from_ref(&self.pictures),
-            known: None,
-            watched: false,
-            labels: LabelChoice::Auto,
-            journal: Journal::place(output),
-            layer: None,
             batch: 8,
-            thumbnail: None,
             threads: 1,
             content_sums: false,
-            restart: false,
-            shard: None,
             disk: disk.clone(),
+            ..FolderJob::new(&self.model, std::slice::from_ref(&self.pictures), output)
         }
     }
 

@@ -9,7 +9,7 @@ use anchorhood_engine::vectors::dot_products;
 use anchorhood_engine::{Device, Scan};
 use rayon::prelude::*;
 
-use crate::curate::CurateError;
+use crate::SearchError;
 
 /// Of the pictures to choose the next label from, so many for each that is wanted are looked at.
 const CONSIDERED: usize = 20;
@@ -39,9 +39,12 @@ pub fn classify(
     labels: &[Option<u32>],
     k: usize,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<Guess>, CurateError> {
+) -> Result<Vec<Guess>, SearchError> {
     let everybody: Vec<usize> = (0..labels.len()).collect();
-    let guess = |_: usize, votes: &[f64], nearest: f32| guess(votes, nearest);
+    let guess = |_: usize, votes: &[f64], nearest: f32| {
+        let guess = Guess::of(votes, |class| class as u32, nearest);
+        Guess { second: guess.second.filter(|(_, share)| *share > 0.0), ..guess }
+    };
     votes_on(device, vectors, dim, labels, &everybody, k, progress, &guess)
 }
 
@@ -56,18 +59,18 @@ pub(crate) fn votes_on<T: Send>(
     k: usize,
     progress: &(dyn Fn(usize) + Sync),
     make: &(dyn Fn(usize, &[f64], f32) -> T + Sync),
-) -> Result<Vec<T>, CurateError> {
+) -> Result<Vec<T>, SearchError> {
     let labelled: Vec<usize> = (0..labels.len()).filter(|i| labels[*i].is_some()).collect();
     let classes = labels.iter().flatten().max().map_or(0, |c| *c as usize + 1);
     if labelled.len() < 2 {
-        return Err(CurateError::Impossible(format!(
+        return Err(SearchError::Impossible(format!(
             "{} labelled picture{}: a vote takes at least 2",
             labelled.len(),
             if labelled.len() == 1 { "" } else { "s" }
         )));
     }
     if k == 0 {
-        return Err(CurateError::Impossible("a vote takes a k of at least 1".into()));
+        return Err(SearchError::Impossible("a vote takes a k of at least 1".into()));
     }
     let rows = |of: &[usize]| -> Vec<f32> {
         let rows = of.iter().map(|i| &vectors[i * dim..][..dim]);
@@ -110,16 +113,14 @@ fn shares(voters: &[(u32, f32)], nearest: f32, classes: usize) -> Vec<f64> {
     votes
 }
 
-fn guess(shares: &[f64], nearest: f32) -> Guess {
-    let mut order: Vec<usize> = (0..shares.len()).collect();
-    order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]).then(a.cmp(b)));
-    let share = |class: usize| shares[class] as f32;
-    let second = order.get(1).filter(|c| shares[**c] > 0.0);
-    Guess {
-        class: order[0] as u32,
-        confidence: share(order[0]),
-        second: second.map(|c| (*c as u32, share(*c))),
-        nearest,
+impl Guess {
+    /// From each class's share; `class` gives its number.
+    pub(crate) fn of(shares: &[f64], class: impl Fn(usize) -> u32, nearest: f32) -> Guess {
+        let mut order: Vec<usize> = (0..shares.len()).collect();
+        order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]).then(a.cmp(b)));
+        let named = |at: usize| (class(at), shares[at] as f32);
+        let (first, confidence) = named(order[0]);
+        Guess { class: first, confidence, second: order.get(1).map(|at| named(*at)), nearest }
     }
 }
 

@@ -4,7 +4,7 @@
 use anchorhood_engine::vectors::kmeans;
 use anchorhood_engine::{Device, Scan};
 
-use crate::curate::CurateError;
+use crate::SearchError;
 use crate::curate::graph::Sets;
 
 /// A group of pictures, the most typical first, each with its similarity to the group's centre.
@@ -34,7 +34,7 @@ pub fn kmeans_clusters(
     dim: usize,
     k: usize,
     seed: u64,
-) -> Result<Vec<Cluster>, CurateError> {
+) -> Result<Vec<Cluster>, SearchError> {
     let found = kmeans(device, vectors, dim, k, seed, &mut |_| {})?;
     let members = found.members().into_iter().filter(|g| !g.is_empty());
     let with_similarity =
@@ -53,7 +53,7 @@ pub fn graph_clusters(
     dim: usize,
     options: &GraphOptions,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<Cluster>, CurateError> {
+) -> Result<Vec<Cluster>, SearchError> {
     let n = vectors.len() / dim;
     let k = options.neighbours.min(n.saturating_sub(1));
     let scan = Scan { dim, entropy_temperature: None, k, same: true };

@@ -135,16 +135,7 @@ impl Regression {
     fn guess(&self, rows: &Centred, i: usize, nearest: f32) -> Guess {
         let mut row = rows.row(i);
         row.push(1.0);
-        let shares = softmax(&self.weights, &row);
-        let mut order: Vec<usize> = (0..shares.len()).collect();
-        order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]).then(a.cmp(b)));
-        let of = |at: usize| (self.classes[at], shares[at] as f32);
-        Guess {
-            class: of(order[0]).0,
-            confidence: of(order[0]).1,
-            second: order.get(1).map(|at| of(*at)),
-            nearest,
-        }
+        Guess::of(&softmax(&self.weights, &row), |at| self.classes[at], nearest)
     }
 }
 

@@ -24,7 +24,6 @@ mod classify;
 mod clusters;
 mod duplicates;
 mod each;
-mod error;
 mod exact;
 mod graph;
 mod ivf;
@@ -43,7 +42,6 @@ pub use duplicates::{
     KeepRule, Look, Pair, Reason, UnknownKeepRule, find_duplicates, similar_pairs,
 };
 pub use each::each;
-pub use error::CurateError;
 pub use exact::{Hit, nearest, nearest_where};
 pub use ivf::{measure_recall, nearest_in_lists};
 pub use logistic::classify_logistic;

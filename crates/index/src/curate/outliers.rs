@@ -2,7 +2,7 @@
 
 use anchorhood_engine::{Device, Scan};
 
-use crate::curate::CurateError;
+use crate::SearchError;
 
 /// For each vector of unit length (rows of `dim` values) how unlike the others it is: 1 less its
 /// mean similarity to the `k` nearest of them; 0 for copies of one picture, about 1 for what has
@@ -13,11 +13,11 @@ pub fn outlier_scores(
     dim: usize,
     k: usize,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<f32>, CurateError> {
+) -> Result<Vec<f32>, SearchError> {
     let n = vectors.len() / dim;
     let scan = Scan { dim, entropy_temperature: None, k: k.min(n.saturating_sub(1)), same: true };
     if scan.k == 0 {
-        return Err(CurateError::Impossible(format!(
+        return Err(SearchError::Impossible(format!(
             "{n} pictures and {k} neighbours: an outlier takes at least 2 and 1"
         )));
     }

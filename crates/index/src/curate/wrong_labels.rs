@@ -9,7 +9,7 @@
 
 use anchorhood_engine::Device;
 
-use crate::curate::CurateError;
+use crate::SearchError;
 use crate::curate::classify::votes_on;
 
 /// A label that is likely wrong.
@@ -38,7 +38,7 @@ pub fn wrong_labels(
     labels: &[Option<u32>],
     k: usize,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<WrongLabel>, CurateError> {
+) -> Result<Vec<WrongLabel>, SearchError> {
     let labelled: Vec<(usize, u32)> =
         (0..labels.len()).filter_map(|i| Some((i, labels[i]?))).collect();
     let asked: Vec<usize> = labelled.iter().map(|(i, _)| *i).collect();

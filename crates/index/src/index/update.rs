@@ -121,12 +121,7 @@ impl FolderVectors {
             }
         }
         if let (true, Some((first, why))) = (parts.names.is_empty(), rows.failed) {
-            return Err(SearchError::NothingReadable {
-                folder: job.folders.first().cloned().unwrap_or_default(),
-                count: self.files.len(),
-                first,
-                why,
-            });
+            return Err(job.nothing_readable(&self.files, &first, &why));
         }
         parts.vectors = rows.vectors.into();
         parts.stamps = Some(rows.stamps);

@@ -50,17 +50,19 @@ impl Model {
 
 /// The model in weights that were exported; none in another program's.
 pub(super) fn of_exported(path: &Path, weights: &Weights) -> Option<Result<Model, SearchError>> {
-    let damaged = |reason: String| SearchError::DamagedModel { path: path.into(), reason };
+    let damaged = SearchError::damaged_model(path);
     let Some(text) = weights.note(Model::DESCRIPTION) else {
         // Exported without it: which stem and which layer cannot be known.
         let ours = ["fingerprint", "input_size", "colour_order"];
         let ours = ours.iter().all(|name| weights.note(name).is_some());
-        return ours.then(|| Err(SearchError::OldExport { path: path.into() }));
+        let why = "exported by an earlier version, which did not say all that is needed to load it \
+                   here; export it again from its run";
+        return ours.then(|| Err(SearchError::refused(path, why)));
     };
     let made = || {
         let description: Description = serde_json::from_str(text)
             .map_err(|e| damaged(format!("what it says of itself: {e}")))?;
-        description.check_order().map_err(damaged)?;
+        description.check_order().map_err(&damaged)?;
         let tensor = |name: &String| {
             let found = weights.shape(name).zip(weights.values(name));
             let (shape, values) = found.ok_or_else(|| damaged(format!("it has no {name}")))?;
@@ -82,9 +84,9 @@ impl Description {
 
     /// The model with these numbers, which must be those that were described.
     pub(super) fn model(self, path: &Path, weights: Vec<Tensor>) -> Result<Model, SearchError> {
-        let damaged = |reason: String| SearchError::DamagedModel { path: path.into(), reason };
+        let damaged = SearchError::damaged_model(path);
         let (network, input) = (self.network, self.preprocessing);
-        check_network(&network).map_err(damaged)?;
+        check_network(&network).map_err(&damaged)?;
         if !input.is_possible() {
             return Err(damaged(format!("its input cannot be: {input:?}")));
         }

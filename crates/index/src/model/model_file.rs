@@ -49,7 +49,7 @@ impl Model {
         let rounded: Vec<Tensor> = model.weights.iter().take(count).map(rounded).collect();
         if let Some(tensor) = rounded.iter().find(|t| !is_finite(t)) {
             let name = &tensor.name;
-            return Err(damaged(path)(format!("its {name} is beyond bf16")));
+            return Err(SearchError::damaged_model(path)(format!("its {name} is beyond bf16")));
         }
         let container = Container {
             metadata: self.fields(model, &rounded),
@@ -81,7 +81,8 @@ impl Model {
 
     /// A model alone whose file's bytes are at hand; `path` names it.
     pub fn of_bytes(path: &Path, bytes: Bytes) -> Result<Model, SearchError> {
-        decode(&OpenContainer::of_bytes(path, bytes).map_err(|e| damaged(path)(reason_of(e)))?)
+        let file = OpenContainer::of_bytes(path, bytes).map_err(reason_of);
+        decode(&file.map_err(SearchError::damaged_model(path))?)
     }
 }
 
@@ -95,7 +96,7 @@ pub(super) fn open(path: &Path) -> Option<OpenContainer> {
 /// The model in an open file, every byte of which is checked before any is believed.
 pub(super) fn decode(file: &OpenContainer) -> Result<Model, SearchError> {
     let path = file.path();
-    let damaged = damaged(path);
+    let damaged = SearchError::damaged_model(path);
     file.check_all().map_err(|e| damaged(reason_of(e)))?;
     let fields = Fields(file.metadata());
     if fields.text("format").map_err(&damaged)? != FORMAT {
@@ -126,10 +127,6 @@ pub(super) fn decode(file: &OpenContainer) -> Result<Model, SearchError> {
     let weights = description.order.iter().map(|name| read(file, name));
     let weights: Vec<Tensor> = weights.collect::<Result<_, _>>().map_err(&damaged)?;
     description.model(path, weights)
-}
-
-fn damaged(path: &Path) -> impl Fn(String) -> SearchError {
-    move |reason| SearchError::DamagedModel { path: path.into(), reason }
 }
 
 /// What is wrong with a file, without its name.

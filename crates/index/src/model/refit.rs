@@ -27,11 +27,12 @@ impl Model {
         let model = self.engine()?;
         let network = model.network.clone();
         if !has_layers_for(&network, self.input, size) {
-            return Err(SearchError::OtherSize {
-                path: self.path.clone(),
-                size,
-                learnt: self.input.size,
-            });
+            let learnt = self.input.size;
+            let why = format!(
+                "learnt with pictures of {learnt} pixels a side, and would need other first layers \
+                 for {size}; choose a size nearer to {learnt}"
+            );
+            return Err(SearchError::failed(&self.path, why));
         }
         let input = InputForm { size, ..self.input };
         let graph = judged_graph(&network.graph(size)?, model.judged_layer())?;
@@ -52,7 +53,7 @@ impl Model {
     /// a one: another was learnt.
     pub fn whitened(&self, features: &[f32], power: f64) -> Result<Model, SearchError> {
         let model = self.engine()?;
-        let refused = |reason| SearchError::NotWhitened { path: self.path.clone(), reason };
+        let refused = |why| SearchError::failed(&self.path, format!("cannot be whitened: {why}"));
         let below = model.graph.find(BELOW)?;
         let dim = model.graph.shape(below).len();
         let learnt = model.graph.up_to(below).parameters().len();
@@ -60,7 +61,7 @@ impl Model {
             return Err(refused("its last layer was learnt"));
         }
         let whitening = Whitening::of(features, dim, power);
-        let whitening = whitening.ok_or(refused("the pictures do not differ to it"))?;
+        let whitening = whitening.ok_or_else(|| refused("the pictures do not differ to it"))?;
         let mut network = model.network.clone();
         network.features = dim;
         let graph = judged_graph(&network.graph(self.input.size)?, LAST)?;
@@ -122,7 +123,7 @@ mod tests {
 
     fn below(model: &Model, pictures: &Pictures) -> Vec<f32> {
         let mut embedder = model.embedder(&Device::cpu(1), 8, Some(Model::WHITENED)).unwrap();
-        embedder.embed_all(pictures).unwrap().values().to_vec()
+        embedder.embed_all(pictures).unwrap().values
     }
 
     #[test]
@@ -168,9 +169,10 @@ mod tests {
         let whitened = base.whitened(&below(&base, &pictures), 0.5).unwrap();
         let mut embedder = whitened.embedder(&Device::cpu(1), 8, Some(LAST)).unwrap();
         let rows = embedder.embed_all(&pictures).unwrap();
-        for c in 0..rows.dim() {
-            let mean = rows.rows().map(|r| r[c]).sum::<f32>() / rows.len() as f32;
-            let size = rows.rows().map(|r| r[c].abs()).fold(0.0, f32::max);
+        for c in 0..rows.dim {
+            let column = || (0..rows.len()).map(|i| rows.row(i)[c]);
+            let mean = column().sum::<f32>() / rows.len() as f32;
+            let size = column().map(f32::abs).fold(0.0, f32::max);
             assert!(mean.abs() <= 1e-3 * size.max(1e-3), "value {c}: {mean} of {size}");
         }
         assert_ne!(whitened.fingerprint(), base.fingerprint());

@@ -8,9 +8,10 @@ use anchorhood_data::Resize;
 use anchorhood_storage::{open_regular, read_at_most};
 use twox_hash::XxHash3_128;
 
+use crate::SearchError;
 use crate::onnx::header::External;
 use crate::onnx::session::{Session, Values};
-use crate::onnx::{Header, Kind, OnnxError, PictureInput, Preprocessing, Runtime, VectorOutput};
+use crate::onnx::{Header, Kind, PictureInput, Preprocessing, Runtime, VectorOutput};
 
 /// What a file of Protocol Buffers can have.
 const MOST_BYTES: u64 = i32::MAX as u64;
@@ -37,11 +38,14 @@ pub struct Encoder {
 impl Encoder {
     /// Reads a file, and runs it once over a picture of zeros. The values of all networks together
     /// take at most `most_bytes`, as said at the first call.
-    pub fn load(path: &Path, most_bytes: u64) -> Result<Encoder, OnnxError> {
-        let bytes = read_at_most(path, MOST_BYTES)
-            .map_err(|e| OnnxError::Read { path: path.into(), why: e.to_string() })?;
-        let damaged = |why| OnnxError::Damaged { path: path.into(), why };
-        let no_encoder = |why| OnnxError::NoEncoder { path: path.into(), why };
+    pub fn load(path: &Path, most_bytes: u64) -> Result<Encoder, SearchError> {
+        let bytes = read_at_most(path, MOST_BYTES).map_err(|e| SearchError::failed(path, e))?;
+        let damaged =
+            |why: String| SearchError::failed(path, format!("not a whole ONNX file: {why}"));
+        let no_encoder = |why: String| {
+            let what = "this ONNX model does not make one vector of a picture";
+            SearchError::failed(path, format!("{what}: {why}"))
+        };
         let header = Header::read(&bytes).map_err(damaged)?;
         let input = PictureInput::of(&header).map_err(no_encoder)?;
         let output = VectorOutput::choose(&header).map_err(no_encoder)?;
@@ -93,7 +97,7 @@ impl Encoder {
 
     /// The vectors of up to [`step`](Encoder::step) pictures of `size`×`size`×3 bytes each, as the
     /// network gives them. The thread that asks does the work.
-    pub fn vectors(&self, squares: &[u8]) -> Result<Vec<f32>, OnnxError> {
+    pub fn vectors(&self, squares: &[u8]) -> Result<Vec<f32>, SearchError> {
         let size = self.preprocessing.size();
         let (one, step) = (size * size * 3, self.step());
         let mut pixels = vec![0.0; step * one];
@@ -166,8 +170,9 @@ fn trial(session: &Session, input: &PictureInput, size: usize) -> Result<Values,
     session.run(&shape, &mut vec![0.0; shape.iter().product()])
 }
 
-fn refusal(path: &Path, runtime: &Runtime, why: String) -> OnnxError {
-    OnnxError::Refused { path: path.into(), version: runtime.version().into(), why }
+fn refusal(path: &Path, runtime: &Runtime, why: String) -> SearchError {
+    let version = runtime.version();
+    SearchError::failed(path, format!("ONNX Runtime {version} cannot run it: {why}"))
 }
 
 /// The files that weights lie in, each once: beside the ONNX file or below its folder, and as long
@@ -202,12 +207,11 @@ fn fingerprint(
     weights: &[PathBuf],
     preprocessing: &Preprocessing,
     output: &str,
-) -> Result<String, OnnxError> {
+) -> Result<String, SearchError> {
     let mut hasher = XxHash3_128::new();
     hasher.write(bytes);
     for file in weights {
-        hash_file(file, &mut hasher)
-            .map_err(|e| OnnxError::Read { path: file.clone(), why: e.to_string() })?;
+        hash_file(file, &mut hasher).map_err(|e| SearchError::failed(file, e))?;
     }
     hasher.write(output.as_bytes());
     let by = preprocessing.squaring;

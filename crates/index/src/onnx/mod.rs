@@ -12,7 +12,6 @@
 
 mod api;
 mod encoder;
-mod error;
 mod functions;
 mod header;
 mod inputs;
@@ -24,7 +23,6 @@ mod runtime;
 mod session;
 
 pub use encoder::{Encoder, is_onnx};
-pub use error::OnnxError;
 pub use header::{Dimension, External, Header, Value};
 pub use inputs::{Layout, PictureInput};
 pub use outputs::{Kind, VectorOutput};

@@ -8,7 +8,8 @@ use anchorhood_data::{Interpolation, Resize, Squaring};
 use anchorhood_storage::read_text_at_most;
 use serde_json::Value as Json;
 
-use crate::onnx::{Header, OnnxError, PictureInput};
+use crate::SearchError;
+use crate::onnx::{Header, PictureInput};
 
 /// A mean and a standard deviation of each channel, of values in [0, 1].
 pub type MeanAndStd = ([f32; 3], [f32; 3]);
@@ -90,14 +91,16 @@ impl Preprocessing {
         header: &Header,
         input: &PictureInput,
         output: &str,
-    ) -> Result<Self, OnnxError> {
+    ) -> Result<Self, SearchError> {
         let mut told = vec![(Source::File, in_metadata(header))];
         told.extend(beside(path));
         let squaring = squaring(input.size, &told);
-        let squaring = squaring.map_err(|(says, why)| OnnxError::Preprocessing {
-            path: path.into(),
-            says,
-            why,
+        let squaring = squaring.map_err(|(says, why)| {
+            let why = format!(
+                "images {why}, {says}; this program does not do so, and the vectors would be others \
+                 than the model's. Where another way will do, change that entry"
+            );
+            SearchError::failed(path, why)
         })?;
         let normalised = |(source, t): &(Source, Told)| Some((source.clone(), t.mean_and_std?));
         let found = told.iter().find_map(normalised);
@@ -455,7 +458,7 @@ mod tests {
         let file = folder.path().join("model.onnx");
         let refused = Preprocessing::of(&file, &Header::default(), &input, "y").unwrap_err();
         let says = Source::Beside(folder.path().join("preprocessor_config.json"));
-        assert!(matches!(refused, OnnxError::Preprocessing { says: s, .. } if s == says));
+        assert!(refused.to_string().contains(&says.to_string()), "{refused}");
     }
 
     #[test]

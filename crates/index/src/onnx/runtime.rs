@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use anchorhood_storage::python_packages;
 use libloading::Library;
 
-use crate::onnx::OnnxError;
+use crate::SearchError;
 use crate::onnx::api::{ARENA, Api, ApiBase, DEFAULT_MEMORY, LOG_NOTHING, Opaque, Status, VERSION};
 use crate::onnx::plain::plain;
 
@@ -43,10 +43,10 @@ unsafe impl Sync for Runtime {}
 impl Runtime {
     /// The library, opened at the first call; its memory for values is bounded by `most_bytes` of
     /// that call.
-    pub fn find(most_bytes: u64) -> Result<&'static Runtime, OnnxError> {
-        static RUNTIME: OnceLock<Result<Runtime, OnnxError>> = OnceLock::new();
+    pub fn find(most_bytes: u64) -> Result<&'static Runtime, SearchError> {
+        static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
         let found = RUNTIME.get_or_init(|| search(most_bytes));
-        found.as_ref().map_err(Clone::clone)
+        found.as_ref().map_err(|why| SearchError::Failed(why.clone()))
     }
 
     /// Its version.
@@ -91,7 +91,8 @@ unsafe fn text(from: *const c_char) -> String {
     plain(&text.to_string_lossy())
 }
 
-fn search(most_bytes: u64) -> Result<Runtime, OnnxError> {
+/// A sentence says why it cannot be had.
+fn search(most_bytes: u64) -> Result<Runtime, String> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|v| !v.is_empty()) {
         return open_named(Path::new(&named), most_bytes);
     }
@@ -108,12 +109,16 @@ fn search(most_bytes: u64) -> Result<Runtime, OnnxError> {
         "not beside this program, not on the loader's path, nor among the packages of Python"
             .into(),
     );
-    Err(OnnxError::NoRuntime { looked: why.join("; ") })
+    Err(format!(
+        "ONNX files are run by ONNX Runtime, which was not found: {}. Install it (pip: onnxruntime; \
+         apt: libonnxruntime-dev; brew: onnxruntime), or let {VARIABLE} name its library",
+        why.join("; ")
+    ))
 }
 
 /// What the user named is used, or nothing is.
-fn open_named(named: &Path, most_bytes: u64) -> Result<Runtime, OnnxError> {
-    let bad = |why: String| OnnxError::BadRuntime { place: named.into(), why };
+fn open_named(named: &Path, most_bytes: u64) -> Result<Runtime, String> {
+    let bad = |why: String| format!("{VARIABLE} names {}, which {why}", named.display());
     let file = match named.is_dir() {
         true => libraries_in(named).into_iter().next(),
         false => Some(named.to_path_buf()),
@@ -247,7 +252,7 @@ mod tests {
     #[test]
     fn what_the_user_names_must_be_it() {
         let folder = tempfile::tempdir().unwrap();
-        let said = |place: &Path| open_named(place, 1).err().unwrap().to_string();
+        let said = |place: &Path| open_named(place, 1).err().unwrap();
         assert!(said(folder.path()).contains("is a folder without"));
         let file = folder.path().join("libonnxruntime.so");
         std::fs::write(&file, "text").unwrap();

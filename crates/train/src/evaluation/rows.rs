@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use anchorhood_data::{Pictures, normalise};
-use anchorhood_engine::vectors::to_unit_length;
+use anchorhood_engine::vectors::{dot_products, to_unit_length};
 use anchorhood_engine::{Error, Network, NodeId, Result, Shape};
 use rayon::prelude::*;
 
@@ -46,6 +46,19 @@ impl Rows {
     /// One row.
     pub fn row(&self, i: usize) -> &[f32] {
         &self.values[i * self.dim..(i + 1) * self.dim]
+    }
+
+    /// The `k` rows most similar to a vector by their product, most similar first, each with that;
+    /// of equal ones the lower number first. Panics where the vector has another length.
+    pub fn nearest(&self, query: &[f32], k: usize) -> Vec<(usize, f32)> {
+        assert_eq!(query.len(), self.dim, "values of the query");
+        let mut products = vec![0.0; self.len()];
+        dot_products(&self.values, self.dim, query, &mut products);
+        let mut all: Vec<(usize, f32)> = products.into_iter().enumerate().collect();
+        all.retain(|(_, product)| !product.is_nan());
+        all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        all.truncate(k);
+        all
     }
 
     /// Scales each row to unit length, so that inner products are cosines; a row of zeros stays.

@@ -30,7 +30,7 @@ use anchorhood_engine::Device;
 use anchorhood_storage::{Checksum, checksum};
 use rayon::prelude::*;
 
-use crate::curate::CurateError;
+use crate::SearchError;
 use crate::curate::each::each;
 use crate::curate::graph::Sets;
 use groups::{Groups, Judged, Match};
@@ -199,7 +199,7 @@ pub fn find_duplicates(
     compared: &Compared,
     options: &DuplicateOptions,
     progress: &(dyn Fn(DuplicateStage, usize, usize) + Sync),
-) -> Result<Duplicates, CurateError> {
+) -> Result<Duplicates, SearchError> {
     let n = compared.vectors.len() / compared.dim.max(1);
     let reading = |done| progress(DuplicateStage::Reading, done, n);
     let looks = each(n, &reading, compared.look);

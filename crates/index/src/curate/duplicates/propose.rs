@@ -13,7 +13,7 @@ use super::colours::COLOURS;
 use super::look::View;
 use super::perceptual_hash::{NearHashes, PerceptualHash};
 use super::{Compared, DuplicateOptions, Equal, Look};
-use crate::curate::CurateError;
+use crate::SearchError;
 
 /// Pairs of a batch, after which it is looked which of the next are settled by them.
 const AT_A_TIME: usize = 1 << 14;
@@ -43,7 +43,7 @@ impl<'a> Proposals<'a> {
         equal: &'a Equal,
         options: &DuplicateOptions,
         progress: &(dyn Fn(usize) + Sync),
-    ) -> Result<Self, CurateError> {
+    ) -> Result<Self, SearchError> {
         let from = compared.against_from;
         let mut spoken = HashSet::new();
         let mut speaks = |i: usize| {
@@ -78,7 +78,7 @@ impl<'a> Proposals<'a> {
         open: &[usize],
         options: &DuplicateOptions,
         progress: &(dyn Fn(usize) + Sync),
-    ) -> Result<(), CurateError> {
+    ) -> Result<(), SearchError> {
         let vector = |i: usize| &compared.vectors[i * compared.dim..][..compared.dim];
         let vectors: Vec<(usize, &[f32])> = open.iter().map(|i| (*i, vector(*i))).collect();
         let looks = self.looks;
@@ -166,7 +166,7 @@ fn nearest(
     keys: &[(usize, &[f32])],
     nearest: usize,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<(u32, u32)>, CurateError> {
+) -> Result<Vec<(u32, u32)>, SearchError> {
     let rows = |of: &[(usize, &[f32])]| -> Vec<f32> {
         of.iter().flat_map(|(_, row)| *row).copied().collect()
     };

@@ -5,7 +5,7 @@
 
 use anchorhood_engine::{Device, Scan};
 
-use crate::curate::CurateError;
+use crate::SearchError;
 
 /// Neighbours asked for at first: few pictures have more copies.
 const FIRST: usize = 8;
@@ -29,7 +29,7 @@ pub fn similar_pairs(
     dim: usize,
     above: f32,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<Pair>, CurateError> {
+) -> Result<Vec<Pair>, SearchError> {
     let n = vectors.len() / dim;
     let keys = device.upload(vectors)?;
     let mut pairs = vec![];
