@@ -129,8 +129,8 @@ errors! {
     SearchError: SearchError::is_usage;
     ServeError: |error| match error {
         ServeError::Search(error) => error.is_usage(),
-        ServeError::Report(_) | ServeError::Engine(_) | ServeError::System(_) => false,
-        ServeError::Listen { .. } | ServeError::Ended => false,
+        ServeError::Report(_) | ServeError::Engine(_) => false,
+        ServeError::Failed(_) | ServeError::System(_) => false,
         _ => true,
     };
     TrainError: TrainError::is_usage;

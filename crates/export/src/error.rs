@@ -24,14 +24,6 @@ pub enum ExportError {
         /// Why not, and what to do.
         why: &'static str,
     },
-    /// A layer that ONNX says otherwise.
-    #[error("{layer}: {why}, which cannot be exported")]
-    Layer {
-        /// The layer's name.
-        layer: String,
-        /// What is special about it.
-        why: String,
-    },
     /// A network that another program does not have.
     #[error("{0}")]
     NotThere(String),
@@ -46,14 +38,9 @@ pub enum ExportError {
         /// Why not.
         source: Box<ExportError>,
     },
-    /// A vector of another length than was announced.
-    #[error("a vector of {got} values in a table of {expected}")]
-    Length {
-        /// The table's.
-        expected: usize,
-        /// The vector's.
-        got: usize,
-    },
+    /// Something else that cannot be: a sentence.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl ExportError {

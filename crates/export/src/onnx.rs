@@ -186,11 +186,19 @@ impl Writer<'_> {
     }
 
     fn parameter(&mut self, index: usize) -> String {
-        let tensor = &self.tensors[index];
-        let tensor = TensorProto::floats(&tensor.name, &tensor.shape, &tensor.values);
-        let name = tensor.name.clone();
-        self.initializers.push(tensor);
-        name
+        let Tensor { name, shape, values } = &self.tensors[index];
+        self.floats(name, shape, values)
+    }
+
+    /// Adds a constant, under its name.
+    fn floats(&mut self, name: &str, shape: &[usize], values: &[f32]) -> String {
+        self.initializers.push(TensorProto::floats(name, shape, values));
+        name.into()
+    }
+
+    fn integers(&mut self, name: &str, values: &[i64]) -> String {
+        self.initializers.push(TensorProto::integers(name, values));
+        name.into()
     }
 
     fn batch_norm(&mut self, name: &str, x: String, parameters: &[usize], norm: Norm) -> String {
@@ -224,11 +232,9 @@ impl Writer<'_> {
         let part = |p: &str| format!("{name}/{p}");
         let (first, from, to) = (first as i64, from as i64, to as i64);
         let (begin, end) = (first.max(0), (first + to).min(from));
-        for (of, value) in [("begin", begin), ("end", end), ("axis", 1)] {
-            let tensor = TensorProto::integers(&part(of), &[value]);
-            self.initializers.push(tensor);
-        }
-        let inputs = [x, part("begin"), part("end"), part("axis")];
+        let [begin_at, end_at, axis] = [("begin", begin), ("end", end), ("axis", 1)]
+            .map(|(of, value)| self.integers(&part(of), &[value]));
+        let inputs = [x, begin_at, end_at, axis];
         let there = self.node("Slice", &part("there"), &inputs, vec![]);
         let (before, after) = (begin - first, first + to - end);
         // How many zeros before each dimension, then after each.
@@ -236,37 +242,31 @@ impl Writer<'_> {
             true => vec![0, before, 0, after],
             false => vec![0, before, 0, 0, 0, after, 0, 0],
         };
-        let pads = TensorProto::integers(&part("zeros"), &pads);
-        self.initializers.push(pads);
-        self.node("Pad", name, &[there, part("zeros")], vec![])
+        let zeros = self.integers(&part("zeros"), &pads);
+        self.node("Pad", name, &[there, zeros], vec![])
     }
 
     /// Each place four times. Unless told otherwise, the nearest place is meant, and of it all (an
     /// empty region).
     fn upsample(&mut self, name: &str, x: String) -> String {
-        let [region, factors] = ["region", "factors"].map(|part| format!("{name}/{part}"));
-        let twice = [1.0, 1.0, 2.0, 2.0];
-        let tensors =
-            [TensorProto::floats(&region, &[0], &[]), TensorProto::floats(&factors, &[4], &twice)];
-        self.initializers.extend(tensors);
+        let region = self.floats(&format!("{name}/region"), &[0], &[]);
+        let factors = self.floats(&format!("{name}/factors"), &[4], &[1.0, 1.0, 2.0, 2.0]);
         self.node("Resize", name, &[x, region, factors], vec![])
     }
 
     /// x / max(‖x‖, 1e-12).
     fn unit_length(&mut self, name: &str, x: String) -> String {
         let part = |p: &str| format!("{name}/{p}");
-        let least = TensorProto::floats(&part("least"), &[], &[LEAST_NORM]);
-        self.initializers.push(least);
+        let least = self.floats(&part("least"), &[], &[LEAST_NORM]);
         let axes = vec![AttributeProto::ints("axes", [1]), AttributeProto::int("keepdims", 1)];
         let length = self.node("ReduceL2", &part("length"), std::slice::from_ref(&x), axes);
-        let inputs = [length, part("least")];
-        let length = self.node("Max", &part("length_or_least"), &inputs, vec![]);
+        let length = self.node("Max", &part("length_or_least"), &[length, least], vec![]);
         self.node("Div", name, &[x, length], vec![])
     }
 }
 
 fn refused(layer: &str, why: &str) -> ExportError {
-    ExportError::Layer { layer: layer.into(), why: why.into() }
+    ExportError::Failed(format!("{layer}: {why}, which cannot be exported"))
 }
 
 fn window(w: &Window) -> Vec<AttributeProto> {

@@ -116,7 +116,9 @@ impl<W: Write + Send> TableWriter<W> {
         vector: &[f32],
     ) -> Result<(), ExportError> {
         if vector.len() != self.dim {
-            return Err(ExportError::Length { expected: self.dim, got: vector.len() });
+            let (got, expected) = (vector.len(), self.dim);
+            let why = format!("a vector of {got} values in a table of {expected}");
+            return Err(ExportError::Failed(why));
         }
         match &mut self.kind {
             Kind::Parquet(table) => table.row(path, label, vector)?,
@@ -182,7 +184,7 @@ mod tests {
         table.row("a, \"ü\".png", Some("cat"), &[1.0, -0.5, 1e-9]).unwrap();
         table.row("b.png", None, &[0.1, 0.2, f32::MAX]).unwrap();
         let wrong = table.row("c.png", None, &[0.0]);
-        assert!(matches!(wrong, Err(ExportError::Length { .. })));
+        assert!(matches!(wrong, Err(ExportError::Failed(_))));
         table.finish().unwrap()
     }
 

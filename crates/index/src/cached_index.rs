@@ -2,10 +2,11 @@
 //! cache, and never in a folder of pictures.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 
 use anchorhood_storage::{Disk, FileSystem, cache_folder};
 
+use crate::folders::absolute;
 use crate::{Model, SearchError};
 
 /// The file of the index of some folders by a model, or by one of its layers; the folder it lies in
@@ -25,8 +26,7 @@ pub fn cached_index(
     let mut hasher = DefaultHasher::new();
     (model.fingerprint(), layer).hash(&mut hasher);
     for folder in folders {
-        let whole = absolute(folder).map_err(SearchError::io(folder))?;
-        whole.hash(&mut hasher);
+        absolute(folder)?.hash(&mut hasher);
     }
     let name = folders.first().and_then(|f| f.canonicalize().ok());
     let name = name.as_deref().and_then(Path::file_name);

@@ -12,7 +12,7 @@ use anchorhood_engine::Device;
 use anchorhood_storage::random::{Draws, Stream};
 use anchorhood_storage::{Disk, FileSystem};
 
-use crate::folders::{FoundPictures, find};
+use crate::folders::{FoundPictures, absolute, find};
 use crate::model::BATCH;
 use crate::prefetch::Wanted;
 use crate::stream::{embed_todo, stamp};
@@ -271,8 +271,7 @@ impl<'a> FolderJob<'a> {
     ) -> Result<Journal, SearchError> {
         let mut folders = vec![];
         for folder in self.folders {
-            let whole = std::path::absolute(folder).map_err(SearchError::io(folder))?;
-            folders.push(name_of(whole.as_os_str()));
+            folders.push(name_of(absolute(folder)?.as_os_str()));
         }
         let (model, folders) = (self.model.fingerprint(), folders.join(", "));
         let side = self.thumbnail_side();

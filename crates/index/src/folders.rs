@@ -37,6 +37,12 @@ impl IndexedFolder {
         }
     }
 
+    /// The folder without links on the way to it, as far as it is there.
+    pub fn without_links(&self) -> IndexedFolder {
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        IndexedFolder { path, ..self.clone() }
+    }
+
     /// The other way, for a picture of this folder.
     pub fn within<'a>(&self, name: &'a str) -> Option<&'a str> {
         match self.label.as_str() {
@@ -44,6 +50,11 @@ impl IndexedFolder {
             label => name.strip_prefix(label)?.strip_prefix('/'),
         }
     }
+}
+
+/// A path from the root of the file system.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, SearchError> {
+    std::path::absolute(path).map_err(SearchError::io(path))
 }
 
 /// Where the picture of a name lies; its folder, and the path.
@@ -78,7 +89,7 @@ pub(crate) fn find(folders: &[PathBuf], labels: LabelChoice) -> Result<FoundPict
     let several = folders.len() > 1;
     let mut seen = std::collections::HashSet::new();
     for folder in folders {
-        let whole = std::path::absolute(folder).map_err(SearchError::io(folder))?;
+        let whole = absolute(folder)?;
         let listing = find_pictures(&whole, labels)?;
         let (files, root) = (listing.files(), listing.root);
         let label = if several { free_label(&whole, &found.folders) } else { String::new() };

@@ -6,7 +6,7 @@ use std::path::Path;
 use anchorhood_storage::random::{Draws, Stream};
 use anchorhood_train::{InputForm, NetworkConfig, Preset, Tensor, judged_graph};
 
-use crate::{IndexParts, IndexedFolder, Lists, Model, Thumbnails};
+use crate::{IndexParts, IndexedFolder, Lists, Model, PictureIndex, Thumbnails};
 
 /// A network that nobody trained, of pictures of 8×8.
 pub fn small_model() -> Model {
@@ -92,4 +92,23 @@ pub fn small_index_of_two() -> IndexParts {
         names: names.map(String::from).into(),
         ..small_index()
     }
+}
+
+/// An index of images in a folder, each with a vector of equal length and perhaps a label.
+pub fn index_of(
+    folder: &Path,
+    names: &[impl ToString],
+    labels: &[Option<&str>],
+    vectors: Vec<f32>,
+) -> PictureIndex {
+    let label = |i| labels.get(i).copied().flatten().map(String::from);
+    let parts = IndexParts {
+        folders: vec![IndexedFolder::alone(folder)],
+        names: names.iter().map(|name| name.to_string()).collect(),
+        classes: (0..names.len()).map(label).collect(),
+        dim: vectors.len() / names.len(),
+        vectors: vectors.into(),
+        ..IndexParts::default()
+    };
+    PictureIndex::from_parts(Path::new("test.index"), parts).expect("such an index there is")
 }

@@ -1,6 +1,5 @@
 //! The vectors of a folder of pictures, in one file, ready to be searched.
 
-mod build;
 mod format;
 mod stored;
 mod thumbnails;

@@ -74,7 +74,8 @@ impl GivenLabels {
     ) -> Result<Vec<Option<String>>, SearchError> {
         let bad = |reason: String| SearchError::refused(&self.path, reason);
         let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
-        let folders: Vec<IndexedFolder> = folders.iter().map(without_links).collect();
+        let folders: Vec<IndexedFolder> =
+            folders.iter().map(IndexedFolder::without_links).collect();
         let mut found: Vec<Option<String>> = vec![None; names.len()];
         let mut unknown = vec![];
         for (path, label) in &self.rows {
@@ -119,11 +120,6 @@ fn named_columns(record: &csv::StringRecord) -> Option<(usize, usize)> {
         record.iter().position(is)
     };
     find(&["path", "file", "name", "picture"]).zip(find(&["label", "class"]))
-}
-
-fn without_links(folder: &IndexedFolder) -> IndexedFolder {
-    let path = folder.path.canonicalize();
-    IndexedFolder { path: path.unwrap_or_else(|_| folder.path.clone()), ..folder.clone() }
 }
 
 fn paths(folders: &[IndexedFolder]) -> String {

@@ -59,7 +59,8 @@ pub fn attention_strips(
 ) -> Result<Vec<AttentionStrip>, ReportError> {
     let there = data.train.pictures.len();
     if let Some(number) = options.pictures.iter().copied().find(|i| *i >= there) {
-        return Err(ReportError::NoSuchPicture { number, there });
+        let why = format!("there is no training picture {number} among {there}");
+        return Err(ReportError::Failed(why));
     }
     let looking = Looking { device, config, data, options };
     let seen = looking.rounds(rounds, progress)?;

@@ -261,6 +261,6 @@ pub(crate) fn svg(
     let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
     let drawn = draw(&area).and_then(|()| Ok(area.present()?));
     drop(area);
-    drawn.map_err(|e| ReportError::Drawing(e.to_string()))?;
+    drawn.map_err(ReportError::drawing)?;
     Ok(svg)
 }

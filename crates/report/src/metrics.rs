@@ -28,14 +28,6 @@ pub enum ReportError {
     /// A checkpoint cannot be read.
     #[error(transparent)]
     Checkpoint(Box<anchorhood_train::CheckpointError>),
-    /// A picture that the run has not.
-    #[error("there is no training picture {number} among {there}")]
-    NoSuchPicture {
-        /// Its number.
-        number: usize,
-        /// How many there are.
-        there: usize,
-    },
     /// A page is there, and the pictures for another are not.
     #[error(
         "{}: the page is kept, since one made now would be without pictures: {why}",
@@ -50,9 +42,9 @@ pub enum ReportError {
     /// The device refused.
     #[error(transparent)]
     Engine(#[from] anchorhood_engine::Error),
-    /// The curve cannot be drawn.
-    #[error("the curve cannot be drawn: {0}")]
-    Drawing(String),
+    /// Something else that cannot be: a sentence.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl From<anchorhood_train::CheckpointError> for ReportError {
@@ -62,6 +54,10 @@ impl From<anchorhood_train::CheckpointError> for ReportError {
 }
 
 impl ReportError {
+    pub(crate) fn drawing(why: impl fmt::Display) -> ReportError {
+        ReportError::Failed(format!("the curve cannot be drawn: {why}"))
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> ReportError {
         let path = path.to_path_buf();
         move |source| ReportError::Io { path, source }

@@ -6,9 +6,7 @@ use std::path::Path;
 use anchorhood_storage::{read_at_most, read_text_at_most};
 use anchorhood_train::discovery::Neighbourhoods;
 use anchorhood_train::evaluation::Rows;
-use anchorhood_train::{
-    Checkpoint, CheckpointError, Event, RunConfig, checkpoint_path, model_path,
-};
+use anchorhood_train::{Checkpoint, Event, RunConfig, checkpoint_path, model_path};
 
 use crate::{EventLog, LeftOut, ReportError, read_metrics};
 
@@ -76,7 +74,7 @@ impl RunRecord {
             let path = checkpoint_path(folder, &format!("round-{round}"));
             match path.is_file() {
                 true => {
-                    let found = Checkpoint::load_neighbourhoods(&path).map_err(checkpoint_error)?;
+                    let found = Checkpoint::load_neighbourhoods(&path)?;
                     let found = found.map(|found| RoundNeighbourhoods { round, found });
                     record.rounds.extend(found);
                 }
@@ -85,12 +83,12 @@ impl RunRecord {
         }
         let last = checkpoint_path(folder, "last");
         if last.is_file() {
-            let checkpoint = load(&last)?;
+            let checkpoint = Checkpoint::load(&last)?;
             let round = record.rounds.last().map_or(1, |r| r.round + 1);
             let model = model_path(folder);
             record.embedding = match model == last {
                 true => embedding(&checkpoint),
-                false => embedding(&load(&model)?),
+                false => embedding(&Checkpoint::load(&model)?),
             };
             // A round that is not finished has a place in the last checkpoint alone; an ended run
             // stands after its last.
@@ -101,14 +99,6 @@ impl RunRecord {
         }
         Ok(record)
     }
-}
-
-fn load(path: &Path) -> Result<Checkpoint, ReportError> {
-    Checkpoint::load(path).map_err(checkpoint_error)
-}
-
-fn checkpoint_error(error: CheckpointError) -> ReportError {
-    ReportError::Checkpoint(Box::new(error))
 }
 
 fn embedding(checkpoint: &Checkpoint) -> Option<Rows> {

@@ -68,7 +68,7 @@ impl Sprite {
             imageops::replace(&mut sheet, tile, x as i64, y as i64);
         }
         let jpeg = encode_jpeg(sheet.width(), sheet.height(), &sheet, QUALITY);
-        let jpeg = jpeg.map_err(ReportError::Drawing)?;
+        let jpeg = jpeg.map_err(ReportError::drawing)?;
         Ok(Sprite {
             columns,
             rows,

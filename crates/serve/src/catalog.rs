@@ -96,7 +96,8 @@ impl Catalog {
         Ok(Catalog {
             name,
             index,
-            folders: folders.iter().map(without_links).collect(),
+            // Thumbnails in the index can be shown even when a folder is gone.
+            folders: folders.iter().map(IndexedFolder::without_links).collect(),
             train: None,
             kept: Arc::new(Kept::new(KEPT)),
         })
@@ -306,12 +307,6 @@ fn encoded([height, width]: [usize; 2], pixels: &[u8]) -> Result<Shown, String> 
     Ok(Shown { kind, bytes: bytes.into() })
 }
 
-/// Where a folder is; thumbnails in the index can be shown even when it is gone.
-fn without_links(folder: &IndexedFolder) -> IndexedFolder {
-    let path = folder.path.canonicalize();
-    IndexedFolder { path: path.unwrap_or_else(|_| folder.path.clone()), ..folder.clone() }
-}
-
 /// A folder that holds everything, or all that is somebody's.
 fn refuse_wide(name: &str, folders: &[IndexedFolder]) -> Result<(), ServeError> {
     let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
@@ -320,8 +315,7 @@ fn refuse_wide(name: &str, folders: &[IndexedFolder]) -> Result<(), ServeError> 
         let above_home = home.as_ref().is_some_and(|home| home.starts_with(path));
         path.is_absolute() && (path.parent().is_none() || above_home)
     };
-    let folders: Vec<IndexedFolder> = folders.iter().map(without_links).collect();
-    match folders.iter().find(|folder| is_wide(folder)) {
+    match folders.iter().map(IndexedFolder::without_links).find(is_wide) {
         None => Ok(()),
         Some(folder) => Err(ServeError::WideFolder {
             index: name.into(),

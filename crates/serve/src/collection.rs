@@ -146,7 +146,7 @@ impl Collection {
             if let Some(halt) = halt {
                 halt.store(true, Ordering::Relaxed);
             }
-            serving.join().unwrap_or(Err(ServeError::Ended))
+            serving.join().unwrap_or_else(|_| Err(ServeError::ended()))
         })
     }
 

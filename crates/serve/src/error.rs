@@ -17,16 +17,6 @@ pub enum ServeError {
         /// The port.
         port: u16,
     },
-    /// The system refuses to listen there.
-    #[error("cannot listen on {host}, port {port}: {reason}")]
-    Listen {
-        /// The address.
-        host: String,
-        /// The port.
-        port: u16,
-        /// What the system said.
-        reason: String,
-    },
     /// An address that others can reach, without a token.
     #[error("{host}: other machines could see all pictures without a token")]
     Open {
@@ -70,9 +60,9 @@ pub enum ServeError {
     /// The device refused.
     #[error(transparent)]
     Engine(#[from] anchorhood_engine::Error),
-    /// Its threads are gone.
-    #[error("the server ended unexpectedly")]
-    Ended,
+    /// Something else that failed: a sentence.
+    #[error("{0}")]
+    Failed(String),
     /// The system refused something else.
     #[error("the server stopped: {0}")]
     System(#[from] std::io::Error),
@@ -91,6 +81,13 @@ pub(crate) struct Refused {
 /// A request that cannot be answered: a code and a sentence.
 #[derive(Debug)]
 pub(crate) struct Refusal(pub StatusCode, pub String);
+
+impl ServeError {
+    /// Its threads are gone.
+    pub(crate) fn ended() -> ServeError {
+        ServeError::Failed("the server ended unexpectedly".into())
+    }
+}
 
 impl Refusal {
     pub fn bad(sentence: impl Into<String>) -> Self {

@@ -116,7 +116,7 @@ impl Growing {
                 }
                 Ok(News::Warning(warning)) => growing.warnings.push(warning),
                 Ok(News::Failed(error)) => return Err(error.into()),
-                Err(_) => return Err(ServeError::Ended),
+                Err(_) => return Err(ServeError::ended()),
             }
         }
     }

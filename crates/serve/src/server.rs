@@ -229,10 +229,9 @@ fn listen(host: IpAddr, port: u16) -> Result<TcpListener, ServeError> {
         socket.listen(WAITING)?;
         Ok(TcpListener::from(socket))
     };
-    let name = host.to_string();
     open().map_err(|e: std::io::Error| match e.kind() {
-        std::io::ErrorKind::AddrInUse => ServeError::Taken { host: name, port },
-        _ => ServeError::Listen { host: name, port, reason: e.to_string() },
+        std::io::ErrorKind::AddrInUse => ServeError::Taken { host: host.to_string(), port },
+        _ => ServeError::Failed(format!("cannot listen on {host}, port {port}: {e}")),
     })
 }
 

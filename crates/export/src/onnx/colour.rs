@@ -2,7 +2,6 @@
 //! Matrices are convolutions of 1×1.
 
 use anchorhood_engine::Window;
-use anchorhood_index::onnx::messages::TensorProto;
 
 use super::{Writer, window};
 
@@ -37,7 +36,7 @@ impl Writer<'_> {
         let part = |p: &str| format!("{name}/{p}");
         let [mean, std] = [("mean", 0), ("std", 1)].map(|(of, k)| {
             let values = &self.tensors[parameters[k]].values;
-            self.constant(&part(of), &[1, 3, 1, 1], values)
+            self.floats(&part(of), &[1, 3, 1, 1], values)
         });
         let [zero, one] = [("zero", 0.0), ("one", 1.0)].map(|(n, v)| self.scalar(&part(n), v));
         let y = self.node("Mul", &part("scaled"), &[x, std], vec![]);
@@ -87,19 +86,13 @@ impl Writer<'_> {
     }
 
     fn matrix(&mut self, name: &str, x: String, matrix: &[f32; 9], bias: &[f32; 3]) -> String {
-        let weight = self.constant(&format!("{name}/weight"), &[3, 3, 1, 1], matrix);
-        let bias = self.constant(&format!("{name}/bias"), &[3], bias);
+        let weight = self.floats(&format!("{name}/weight"), &[3, 3, 1, 1], matrix);
+        let bias = self.floats(&format!("{name}/bias"), &[3], bias);
         let attributes = window(&Window::square(1, 1, 0));
         self.node("Conv", name, &[x, weight, bias], attributes)
     }
 
     fn scalar(&mut self, name: &str, value: f32) -> String {
-        self.constant(name, &[], &[value])
-    }
-
-    fn constant(&mut self, name: &str, shape: &[usize], values: &[f32]) -> String {
-        let tensor = TensorProto::floats(name, shape, values);
-        self.initializers.push(tensor);
-        name.into()
+        self.floats(name, &[], &[value])
     }
 }

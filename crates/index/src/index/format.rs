@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use anchorhood_data::{name_of, picture_named};
 use anchorhood_storage::{Container, Disk, Dtype, FileSystem, NamedTensor, OpenContainer, Tensor};
+use bytemuck::AnyBitPattern;
 
 use super::stored::VECTORS;
 use super::thumbnails::THUMBNAILS;
@@ -49,36 +50,32 @@ pub(super) fn write(
     let name_ends = ends(&parts.names);
     let (class_names, classes) = numbered_classes(&parts.classes);
     let classes: Vec<u32> = classes.iter().map(|class| class.unwrap_or(NO_CLASS)).collect();
-    let mut tensors = vec![
-        NamedTensor::new(VECTORS, Dtype::F32, &[n, parts.dim], bytes(parts.vectors.all()?)),
-        NamedTensor::new("names", Dtype::U8, &[names.len()], &names),
-        NamedTensor::new("name_ends", Dtype::U64, &[n], bytes(&name_ends)),
-    ];
+    let mut tensors = vec![];
+    let mut push = |name, dtype, shape: &[usize], data| {
+        tensors.push(NamedTensor::new(name, dtype, shape, data));
+    };
+    push(VECTORS, Dtype::F32, &[n, parts.dim], bytes(parts.vectors.all()?));
+    push("names", Dtype::U8, &[names.len()], &names);
+    push("name_ends", Dtype::U64, &[n], bytes(&name_ends));
     for (name, numbers) in [(STAMPS, &parts.stamps), (CONTENT_SUMS, &parts.content_sums)] {
-        let numbers = numbers.iter();
-        tensors.extend(numbers.map(|v| NamedTensor::new(name, Dtype::U64, &[n], bytes(v))));
+        if let Some(numbers) = numbers {
+            push(name, Dtype::U64, &[n], bytes(numbers));
+        }
     }
     if let Some(sizes) = &parts.sizes {
-        let sizes = bytes(sizes.as_flattened());
-        tensors.push(NamedTensor::new("sizes", Dtype::U32, &[n, 2], sizes));
+        push("sizes", Dtype::U32, &[n, 2], bytes(sizes));
     }
     if !class_names.is_empty() {
-        let classes = bytes(&classes);
-        tensors.push(NamedTensor::new("classes", Dtype::U32, &[n], classes));
+        push("classes", Dtype::U32, &[n], bytes(&classes));
     }
     if let Some(t) = &parts.thumbnails {
-        let (all, ends) = (t.all()?, bytes(&t.ends));
-        tensors.push(NamedTensor::new(THUMBNAILS, Dtype::U8, &[all.len()], all));
-        tensors.push(NamedTensor::new("thumbnail_ends", Dtype::U64, &[n], ends));
+        let all = t.all()?;
+        push(THUMBNAILS, Dtype::U8, &[all.len()], all);
+        push("thumbnail_ends", Dtype::U64, &[n], bytes(&t.ends));
     }
     if let Some((lists, _)) = &parts.lists {
-        let mut push = |name, dtype, shape: &[usize], data| {
-            tensors.push(NamedTensor::new(name, dtype, shape, data));
-        };
-        let shape = [lists.len(), parts.dim];
-        push("centres", Dtype::F32, &shape, bytes(&lists.centres));
-        let starts = [lists.starts.len()];
-        push("list_starts", Dtype::U32, &starts, bytes(&lists.starts));
+        push("centres", Dtype::F32, &[lists.len(), parts.dim], bytes(&lists.centres));
+        push("list_starts", Dtype::U32, &[lists.starts.len()], bytes(&lists.starts));
         push("list_members", Dtype::U32, &[n], bytes(&lists.members));
     }
     let container =
@@ -175,7 +172,6 @@ pub(super) fn open(path: &Path) -> Result<IndexParts, SearchError> {
         let there = names.len();
         return Err(damaged(format!("it has {there} names and {n} vectors")));
     }
-    let sizes = optional(&file, "sizes", Dtype::U32, u32::from_le_bytes)?;
     Ok(IndexParts {
         model: need("model")?,
         model_path: field("model_path"),
@@ -183,9 +179,9 @@ pub(super) fn open(path: &Path) -> Result<IndexParts, SearchError> {
         preprocessing: preprocessing.map_err(&damaged)?,
         folders: folders.into_iter().map(|folder| folder.now(path)).collect(),
         names,
-        stamps: optional(&file, STAMPS, Dtype::U64, u64::from_le_bytes)?,
-        content_sums: optional(&file, CONTENT_SUMS, Dtype::U64, u64::from_le_bytes)?,
-        sizes: sizes.map(|sizes| sizes.as_chunks().0.to_vec()),
+        stamps: optional(&file, STAMPS, Dtype::U64)?,
+        content_sums: optional(&file, CONTENT_SUMS, Dtype::U64)?,
+        sizes: optional(&file, "sizes", Dtype::U32)?,
         classes: classes(&file, field("classes"), n)?,
         dim,
         vectors: StoredVectors::of(&file, n, dim)?,
@@ -244,13 +240,15 @@ pub(super) fn check(parts: &IndexParts) -> Result<(), String> {
     if n > u32::MAX as usize {
         return Err(format!("it holds {n} pictures, more than can be numbered"));
     }
-    if parts.thumbnails.as_ref().is_some_and(|t| !t.fits(n)) {
-        return Err("its thumbnails are not those of its pictures".into());
-    }
-    for (what, each) in [("stamps", &parts.stamps), ("checksums", &parts.content_sums)] {
-        if each.as_ref().is_some_and(|each| each.len() != n) {
-            return Err(format!("its {what} are not those of its pictures"));
-        }
+    let of_each = [
+        ("thumbnails", parts.thumbnails.as_ref().is_none_or(|t| t.fits(n))),
+        ("stamps", parts.stamps.as_ref().is_none_or(|stamps| stamps.len() == n)),
+        ("checksums", parts.content_sums.as_ref().is_none_or(|sums| sums.len() == n)),
+        ("sizes", parts.sizes.as_ref().is_none_or(|sizes| sizes.len() == n)),
+        ("clusters", parts.lists.as_ref().is_none_or(|(lists, _)| lists.fits(n, parts.dim))),
+    ];
+    if let Some((what, _)) = of_each.iter().find(|(_, fits)| !fits) {
+        return Err(format!("its {what} are not those of its pictures"));
     }
     let mut labels: Vec<&str> = parts.folders.iter().map(|f| f.label.as_str()).collect();
     labels.sort_unstable();
@@ -259,13 +257,6 @@ pub(super) fn check(parts: &IndexParts) -> Result<(), String> {
     let plain = |label: &&str| label.is_empty() != several && !label.contains('/');
     if labels.len() != parts.folders.len() || !labels.iter().all(plain) {
         return Err("its folders have labels that cannot be told apart".into());
-    }
-    if parts.sizes.as_ref().is_some_and(|sizes| sizes.len() != n) {
-        return Err("its sizes are not those of its pictures".into());
-    }
-    let fit = |(lists, _): &(Lists, f64)| lists.fits(n, parts.dim);
-    if !parts.lists.as_ref().is_none_or(fit) {
-        return Err("its clusters are not those of its pictures".into());
     }
     // Centres are means of vectors of unit length.
     let near = |v: &f32| (-1.001..=1.001).contains(v);
@@ -279,11 +270,7 @@ pub(super) fn check(parts: &IndexParts) -> Result<(), String> {
 }
 
 /// A tensor of that type, checked.
-pub(super) fn raw<'a>(
-    file: &'a OpenContainer,
-    name: &str,
-    dtype: Dtype,
-) -> Result<Tensor<'a>, SearchError> {
+fn raw<'a>(file: &'a OpenContainer, name: &str, dtype: Dtype) -> Result<Tensor<'a>, SearchError> {
     let tensor = file.tensor(name)?;
     if tensor.dtype != dtype {
         let reason = format!("its {name} is {:?}, not {dtype:?}", tensor.dtype);
@@ -292,15 +279,20 @@ pub(super) fn raw<'a>(
     Ok(tensor)
 }
 
-fn numbers<T, const N: usize>(tensor: &Tensor, from: fn([u8; N]) -> T) -> Vec<T> {
-    let (values, _) = tensor.data.as_chunks::<N>();
-    values.iter().map(|v| from(*v)).collect()
+/// The numbers of a tensor of that type, or as many together as `T` has.
+pub(super) fn numbers<T: AnyBitPattern>(
+    file: &OpenContainer,
+    name: &str,
+    dtype: Dtype,
+) -> Result<Vec<T>, SearchError> {
+    let values = raw(file, name, dtype)?.data.chunks_exact(size_of::<T>());
+    Ok(values.map(bytemuck::pod_read_unaligned).collect())
 }
 
 fn names(file: &OpenContainer) -> Result<Vec<String>, SearchError> {
     let damaged = || SearchError::damaged_index(file.path())("its names are damaged".into());
     let bytes = raw(file, "names", Dtype::U8)?;
-    let ends = numbers(&raw(file, "name_ends", Dtype::U64)?, u64::from_le_bytes);
+    let ends: Vec<u64> = numbers(file, "name_ends", Dtype::U64)?;
     let mut start = 0;
     let name = |end: &u64| {
         let end = *end as usize;
@@ -313,16 +305,12 @@ fn names(file: &OpenContainer) -> Result<Vec<String>, SearchError> {
 }
 
 /// Numbers of the pictures' files, where they are kept.
-fn optional<T, const N: usize>(
+fn optional<T: AnyBitPattern>(
     file: &OpenContainer,
     name: &str,
     dtype: Dtype,
-    from: fn([u8; N]) -> T,
 ) -> Result<Option<Vec<T>>, SearchError> {
-    match file.shape(name) {
-        None => Ok(None),
-        Some(_) => Ok(Some(numbers(&raw(file, name, dtype)?, from))),
-    }
+    file.shape(name).map(|_| numbers(file, name, dtype)).transpose()
 }
 
 fn classes(
@@ -335,7 +323,7 @@ fn classes(
         return Ok(vec![None; n]);
     };
     let names: Vec<String> = json(&names).map_err(&damaged)?;
-    let of = numbers(&raw(file, "classes", Dtype::U32)?, u32::from_le_bytes);
+    let of: Vec<u32> = numbers(file, "classes", Dtype::U32)?;
     let name = |number: &u32| match (*number, names.get(*number as usize)) {
         (NO_CLASS, _) => Ok(None),
         (_, Some(name)) => Ok(Some(name.clone())),
@@ -348,12 +336,8 @@ fn thumbnails(file: &Arc<OpenContainer>) -> Result<Option<Thumbnails>, SearchErr
     if file.shape(THUMBNAILS).is_none() {
         return Ok(None);
     }
-    let ends = raw(file, "thumbnail_ends", Dtype::U64)?;
-    Ok(Some(Thumbnails {
-        bytes: Vec::new(),
-        file: Some(Arc::clone(file)),
-        ends: numbers(&ends, u64::from_le_bytes),
-    }))
+    let ends = numbers(file, "thumbnail_ends", Dtype::U64)?;
+    Ok(Some(Thumbnails { bytes: vec![], file: Some(Arc::clone(file)), ends }))
 }
 
 fn lists(
@@ -364,9 +348,9 @@ fn lists(
         return Ok(None);
     }
     let lists = Lists {
-        centres: numbers(&raw(file, "centres", Dtype::F32)?, f32::from_le_bytes),
-        starts: numbers(&raw(file, "list_starts", Dtype::U32)?, u32::from_le_bytes),
-        members: numbers(&raw(file, "list_members", Dtype::U32)?, u32::from_le_bytes),
+        centres: numbers(file, "centres", Dtype::F32)?,
+        starts: numbers(file, "list_starts", Dtype::U32)?,
+        members: numbers(file, "list_members", Dtype::U32)?,
     };
     let recall = recall.and_then(|r| r.parse().ok());
     let damaged = || SearchError::damaged_index(file.path())("its recall is no number".into());

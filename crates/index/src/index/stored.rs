@@ -11,7 +11,7 @@ use anchorhood_engine::SharedValues;
 use anchorhood_storage::{BLOCK, Dtype, OpenContainer};
 use rayon::prelude::*;
 
-use super::format::raw;
+use super::format::numbers;
 use crate::SearchError;
 
 pub(super) const VECTORS: &str = "vectors";
@@ -51,8 +51,7 @@ impl StoredVectors {
             return Ok(StoredVectors(Held::File(Arc::new(mapped))));
         }
         // This program writes no such file: numbers do not lie as in memory.
-        let values = raw(file, VECTORS, Dtype::F32)?.data.as_chunks().0.iter();
-        let values: Vec<f32> = values.map(|v| f32::from_le_bytes(*v)).collect();
+        let values: Vec<f32> = numbers(file, VECTORS, Dtype::F32)?;
         check_lengths(&values, dim, 0, file.path())?;
         Ok(values.into())
     }

@@ -3,14 +3,17 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::{PREPROCESSING, Picture};
+use anchorhood_engine::Device;
 use anchorhood_storage::same_file;
 use anchorhood_train::InputForm;
 
 use super::{IndexParts, PictureIndex, Thumbnails, extend_unit};
+use crate::folders::absolute;
 use crate::stream::content_sum;
-use crate::{FolderJob, FolderVectors, SearchError};
+use crate::{FolderJob, FolderOutcome, FolderVectors, Model, SearchError};
 
 /// What became of an index's pictures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +36,31 @@ impl Changes {
 }
 
 impl PictureIndex {
+    /// Embeds every picture of a folder and saves the index at `path`. One that is there already is
+    /// brought up to date where it is of this model and folder, and else replaced. Pictures that
+    /// cannot be read are left out. What is done is kept beside `path`: broken off, the same call
+    /// goes on.
+    ///
+    /// To be told how far it is, to stop it, or to choose a layer, take its parts: a [`FolderJob`],
+    /// and the index [of its vectors](crate::FolderVectors::index).
+    pub fn build(
+        path: impl AsRef<Path>,
+        model: &Model,
+        device: &Device,
+        folder: impl AsRef<Path>,
+    ) -> Result<PictureIndex, SearchError> {
+        let path = path.as_ref();
+        let folders = [folder.as_ref().to_path_buf()];
+        let job = FolderJob::new(model, &folders, path);
+        let known = PictureIndex::to_bring_up_to_date(path, &job).ok();
+        let job = FolderJob { known: known.as_ref(), ..job };
+        let never = AtomicBool::new(false);
+        match job.run(device, &mut |_| {}, &never)? {
+            FolderOutcome::Finished(done) => Ok(done.save(path, &job, device, false)?.0),
+            FolderOutcome::Stopped { .. } => unreachable!("nobody asked it to stop"),
+        }
+    }
+
     /// The index at `path`, whole, where a job can bring it up to date; else why it cannot: a clause.
     pub fn to_bring_up_to_date(path: &Path, job: &FolderJob) -> Result<PictureIndex, String> {
         let index = PictureIndex::load(path);
@@ -95,7 +123,7 @@ impl FolderVectors {
     /// its row of the index of before, or else what the journal holds of it; what could not be read
     /// is left out.
     pub fn index(&mut self, path: &Path, job: &FolderJob) -> Result<PictureIndex, SearchError> {
-        let model_path = match job.model.path() == Path::new(crate::Model::BASE) {
+        let model_path = match job.model.path() == Path::new(Model::BASE) {
             true => job.model.path().into(),
             false => absolute(job.model.path())?,
         };
@@ -192,10 +220,6 @@ impl Rows {
             }
         }
     }
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, SearchError> {
-    std::path::absolute(path).map_err(SearchError::io(path))
 }
 
 /// Whether two paths are of one folder, or a path is the list whose folder the other is.

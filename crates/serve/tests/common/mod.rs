@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use anchorhood_index::{IndexParts, IndexedFolder, PictureIndex};
+use anchorhood_index::fuzzing::index_of;
 use anchorhood_serve::{Catalog, ServeOptions, Server, Stop, inference_queue};
 
 /// Images of a folder with their vectors, and labels where there are as many.
@@ -13,18 +13,8 @@ pub fn catalog(
     labels: Vec<String>,
     vectors: Vec<f32>,
 ) -> Catalog {
-    let n = names.len();
-    let mut classes: Vec<_> = labels.into_iter().map(Some).collect();
-    classes.resize(n, None);
-    let parts = IndexParts {
-        folders: vec![IndexedFolder::alone(folder)],
-        names,
-        classes,
-        dim: vectors.len() / n,
-        vectors: vectors.into(),
-        ..IndexParts::default()
-    };
-    let index = PictureIndex::from_parts(Path::new("test.index"), parts).unwrap();
+    let labels: Vec<Option<&str>> = labels.iter().map(|label| Some(label.as_str())).collect();
+    let index = index_of(folder, &names, &labels, vectors);
     Catalog::of_index("test".into(), index, None).unwrap()
 }
 

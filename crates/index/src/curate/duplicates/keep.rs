@@ -43,16 +43,12 @@ impl KeepRule {
         KeepRule::FirstName,
     ];
 
+    /// What they are called, in this order.
+    const NAMES: [&str; KeepRule::ALL.len()] =
+        ["original", "oldest", "newest", "largest", "smallest", "first-folder", "first-name"];
+
     fn name(self) -> &'static str {
-        match self {
-            KeepRule::Original => "original",
-            KeepRule::Oldest => "oldest",
-            KeepRule::Newest => "newest",
-            KeepRule::Largest => "largest",
-            KeepRule::Smallest => "smallest",
-            KeepRule::FirstFolder => "first-folder",
-            KeepRule::FirstName => "first-name",
-        }
+        KeepRule::NAMES[self as usize]
     }
 }
 
@@ -64,7 +60,7 @@ impl fmt::Display for KeepRule {
 
 /// A word that is the name of no [`KeepRule`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no rule for which copy is kept: {all}", all = KeepRule::ALL.map(KeepRule::name).join(", "))]
+#[error("`{0}` is no rule for which copy is kept: {all}", all = KeepRule::NAMES.join(", "))]
 pub struct UnknownKeepRule(pub String);
 
 impl FromStr for KeepRule {

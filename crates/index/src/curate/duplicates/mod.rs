@@ -23,7 +23,6 @@ mod similar;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::path::Path;
 
 use anchorhood_data::{Picture, picture_bytes};
 use anchorhood_engine::Device;
@@ -230,13 +229,12 @@ impl Equal {
             }
         }
         let alike: Vec<usize> = alike.into_values().filter(|a| a.len() > 1).flatten().collect();
-        let sums = alike.par_iter().map(|i| (*i, exact(looks[*i].as_ref().ok())));
-        let sums: Vec<(usize, Option<Exact>)> = sums.collect();
+        let sums = alike.par_iter().filter_map(|i| Some((*i, exact(looks[*i].as_ref().ok()?)?)));
+        let mut sums: Vec<_> = sums.collect();
+        sums.sort_unstable_by_key(|(i, _)| *i);
         let mut equal = Equal { first: (0..looks.len()).collect(), files: HashMap::new() };
         let mut seen: HashMap<Checksum, usize> = HashMap::new();
-        let mut sums: Vec<_> = sums.into_iter().filter_map(|(i, sums)| Some((i, sums?))).collect();
-        sums.sort_unstable_by_key(|(i, _)| *i);
-        for (i, Exact { pixels, file }) in sums {
+        for (i, (pixels, file)) in sums {
             equal.first[i] = *seen.entry(pixels).or_insert(i);
             equal.files.extend(file.map(|file| (i, file)));
         }
@@ -252,23 +250,11 @@ impl Equal {
 }
 
 /// Checksums of all pixels, and of the file where there is one.
-struct Exact {
-    pixels: Checksum,
-    file: Option<Checksum>,
-}
-
-fn exact(look: Option<&Look>) -> Option<Exact> {
-    let look = look?;
-    let of_file = |path: &Path| {
-        let pixels = if look.whole { look.pixels } else { Picture::read(path).ok()?.checksum() };
-        let file = Some(checksum(&picture_bytes(path, MOST_BYTES).ok()?));
-        Some(Exact { pixels, file })
-    };
-    match &look.path {
-        Some(path) => of_file(path),
-        // What is at hand was looked at whole.
-        None => Some(Exact { pixels: look.pixels, file: None }),
-    }
+fn exact(look: &Look) -> Option<(Checksum, Option<Checksum>)> {
+    // What is at hand was looked at whole.
+    let Some(path) = &look.path else { return Some((look.pixels, None)) };
+    let pixels = if look.whole { look.pixels } else { Picture::read(path).ok()?.checksum() };
+    Some((pixels, Some(checksum(&picture_bytes(path, MOST_BYTES).ok()?))))
 }
 
 /// Judges what is proposed, as long as it is not settled by what was found before.
