@@ -2,15 +2,13 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use anchorhood_engine::Device;
 use anchorhood_index::curate::{
     Chosen, Cluster, DuplicateOptions, Duplicates, kmeans_clusters, select,
 };
 use anchorhood_index::{
-    CopySearch, Decisions, FolderEvent, FolderJob, FolderOutcome, GivenLabels, Model, PictureIndex,
-    cached_index,
+    CopySearch, Decisions, FolderEvent, FolderJob, GivenLabels, Model, PictureIndex, cached_index,
 };
 use anchorhood_train::Event;
 
@@ -98,13 +96,8 @@ impl Index {
             }
             _ => {}
         };
-        match job.run(device, &mut hear, &AtomicBool::new(false))? {
-            FolderOutcome::Finished(done) => {
-                let (index, _) = done.save(path, &job, device, false)?;
-                Ok(Index { index, model: model.clone(), device: device.clone() })
-            }
-            FolderOutcome::Stopped { .. } => Err(Error::failed("nobody asked it to stop")),
-        }
+        let (index, _) = job.run_whole(device, &mut hear)?.save(path, &job, device, false)?;
+        Ok(Index { index, model: model.clone(), device: device.clone() })
     }
 
     /// Opens an index that this model made.

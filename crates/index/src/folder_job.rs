@@ -258,6 +258,18 @@ impl<'a> FolderJob<'a> {
         }
     }
 
+    /// Does it to its end.
+    pub fn run_whole(
+        &self,
+        device: &Device,
+        tell: &mut dyn FnMut(FolderEvent),
+    ) -> Result<FolderVectors, SearchError> {
+        match self.run(device, tell, &AtomicBool::new(false))? {
+            FolderOutcome::Finished(done) => Ok(done),
+            FolderOutcome::Stopped { .. } => unreachable!("nobody asked it to stop"),
+        }
+    }
+
     /// An index that has thumbnails goes on to have them.
     fn thumbnail_side(&self) -> Option<usize> {
         let known = || self.known.and_then(PictureIndex::thumbnail_side);

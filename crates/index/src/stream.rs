@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anchorhood_data::{PictureFile, about_picture, picture_bytes};
 use anchorhood_storage::checksum;
 
-use crate::prefetch::{Ahead, Chunk, Decoded, Wanted};
+use crate::prefetch::{Ahead, Chunk, Wanted};
 use crate::{Embedder, Entry, Journal, SearchError};
 
 /// Pictures decoded together where a batch is smaller: enough to keep every thread busy.
@@ -38,7 +38,15 @@ pub(crate) fn embed_todo(
     let ahead = Ahead::start(paths, wanted, run, threads)?;
     let mut runs = todo.chunks(run).peekable();
     while let Some(files) = runs.next() {
-        for entry in embed_chunk(embedder, files, ahead.next().unwrap_or_default())? {
+        let decoded = ahead.next().unwrap_or_default();
+        let vectors = vectors_of(embedder, &decoded)?;
+        for (((file, stamp), decoded), vector) in files.iter().zip(decoded).zip(vectors) {
+            let (content_sum, height_and_width, thumbnail) = match decoded {
+                Ok(d) => (d.content_sum, d.height_and_width, d.thumbnail),
+                Err(_) => (0, [0; 2], vec![]),
+            };
+            let (name, stamp) = (file.name.clone(), *stamp);
+            let entry = Entry { name, stamp, content_sum, height_and_width, vector, thumbnail };
             new += 1;
             progress(new, &entry);
             journal.append(&entry)?;
@@ -73,31 +81,6 @@ pub fn embed_paths(
         }
     }
     Ok(all)
-}
-
-fn embed_chunk(
-    embedder: &mut Embedder,
-    files: &[(&PictureFile, u64)],
-    decoded: Chunk,
-) -> Result<Vec<Entry>, SearchError> {
-    let vectors = vectors_of(embedder, &decoded)?;
-    let entries = files.iter().zip(decoded).zip(vectors);
-    let entry =
-        |(((file, stamp), decoded), vector): ((&(&PictureFile, u64), Result<Decoded, _>), _)| {
-            let (content_sum, height_and_width, thumbnail) = match decoded {
-                Ok(d) => (d.content_sum, d.height_and_width, d.thumbnail),
-                Err(_) => (0, [0; 2], vec![]),
-            };
-            Entry {
-                name: file.name.clone(),
-                stamp: *stamp,
-                content_sum,
-                height_and_width,
-                vector,
-                thumbnail,
-            }
-        };
-    Ok(entries.map(entry).collect())
 }
 
 /// Of each picture its vector, or why there is none.

@@ -35,14 +35,12 @@ impl Summary {
     /// kNN accuracy of a floor, of the model before, or of the trained network; where that epoch
     /// was not judged, of the last that was.
     pub(crate) fn top1_of(&self, subject: Subject) -> Option<f64> {
-        if let Some(name) = crate::summary::floor_name(subject) {
-            let floor = self.floors.iter().find(|f| f.name == name);
-            return floor.map(|f| f.accuracy.top1);
-        }
         let of = |e: &&Evaluated| e.subject == subject;
+        if crate::summary::floor_name(subject).is_some() {
+            return self.floors.iter().find(of).map(|e| e.accuracy.top1);
+        }
         let judged = self.evaluations.iter().rfind(of);
-        let judged = judged.or(self.evaluations.last());
-        judged.map(|e| e.accuracy.top1)
+        judged.or(self.evaluations.last()).map(|e| e.accuracy.top1)
     }
 }
 

@@ -114,40 +114,33 @@ fn drawings(summary: &Summary) -> Vec<(&'static str, &'static str, Chart)> {
 }
 
 fn accuracy(summary: &Summary) -> Chart {
-    let floors = summary.floors.iter().map(|f| (f.name, f.accuracy.top1));
-    let judged = summary.evaluations.iter().map(|e| (e.subject, e.accuracy.top1));
-    shares(summary, "kNN top-1, %", floors.collect(), judged)
+    let judged = summary.floors.iter().chain(&summary.evaluations);
+    shares(summary, "kNN top-1, %", judged.map(|e| (e.subject, e.accuracy.top1)))
 }
 
 fn label_free(summary: &Summary) -> Chart {
-    let all = || summary.label_free.iter();
-    let floors = all().filter_map(|e| Some((floor_name(e.subject)?, e.figures.score)));
-    let judged = all().map(|e| (e.subject, e.figures.score));
-    shares(summary, "score without labels, %", floors.collect(), judged)
+    let judged = summary.label_free.iter().map(|e| (e.subject, e.figures.score));
+    shares(summary, "score without labels, %", judged)
 }
 
 /// Shares over the epochs as a curve, and those of the floors as dashed lines under it.
-fn shares(
-    summary: &Summary,
-    name: &str,
-    mut floors: Vec<(&str, f64)>,
-    judged: impl Iterator<Item = (Subject, f64)>,
-) -> Chart {
-    floors.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let point = |(subject, share): (Subject, f64)| match subject {
-        Subject::Trained { round, epoch } => {
-            Some((epoch_number(summary, round, epoch), 100.0 * share))
+fn shares(summary: &Summary, name: &str, judged: impl Iterator<Item = (Subject, f64)>) -> Chart {
+    let (mut floors, mut points) = (vec![], vec![]);
+    for (subject, share) in judged {
+        let value = 100.0 * share;
+        if let Subject::Trained { round, epoch } = subject {
+            points.push((epoch_number(summary, round, epoch), value));
+        } else if let Some(floor) = floor_name(subject) {
+            floors.push((floor, value));
         }
-        Subject::RawPixels | Subject::Untrained | Subject::Before | Subject::Model { .. } => None,
-    };
-    let points: Vec<(f64, f64)> = judged.filter_map(point).collect();
-    let all = points.iter().map(|p| p.1).chain(floors.iter().map(|f| 100.0 * f.1));
+    }
+    floors.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let all = points.iter().map(|p| p.1).chain(floors.iter().map(|f| f.1));
     let top = (all.fold(0.0, f64::max) * 1.12).clamp(10.0, 100.0);
     let mut chart = over_epochs(summary, Axis::new(0.0..top, name), false);
     // Names sit at the right, where curves have left the floor: the higher floor's above its line,
     // the lower's below.
-    for (i, (name, share)) in floors.into_iter().enumerate() {
-        let value = 100.0 * share;
+    for (i, (name, value)) in floors.into_iter().enumerate() {
         chart.level(value);
         let (side, offset) = match i == 0 {
             true => (Side::Above, 0.015 * top),
@@ -270,9 +263,8 @@ fn anchors(summary: &Summary) -> Chart {
 }
 
 fn entropy(found: &Neighbourhoods) -> Chart {
-    let values = found.entropy().iter().map(|e| f64::from(*e)).zip(found.anchors());
-    let known: Vec<(f64, bool)> =
-        values.filter(|(e, _)| e.is_finite()).map(|(e, anchor)| (e, *anchor)).collect();
+    let known = found.entropy().iter().map(|e| f64::from(*e)).zip(found.anchors().iter().copied());
+    let known: Vec<(f64, bool)> = known.filter(|(entropy, _)| entropy.is_finite()).collect();
     let (low, high) = ends(known.iter().map(|(e, _)| *e));
     let (low, high) = if low < high { (low, high) } else { (0.0, 1.0) };
     let bar = |v: f64| (((v - low) / (high - low) * BARS as f64).max(0.0) as usize).min(BARS - 1);

@@ -13,22 +13,16 @@ const SHOWN: usize = 10;
 /// Neighbours shown of each.
 const MOST_NEIGHBOURS: usize = 5;
 
-/// Which neighbourhoods of a round to look at.
-struct Chosen {
-    title: &'static str,
-    pictures: Vec<u32>,
-}
-
-fn chosen(found: &Neighbourhoods) -> [Chosen; 3] {
+/// Which neighbourhoods of a round to look at, under titles.
+fn chosen(found: &Neighbourhoods) -> [(&'static str, Vec<u32>); 3] {
     let order = found.by_entropy();
     let n = order.len();
     let shown = SHOWN.min(n);
-    let middle = (n - shown) / 2;
-    let kind = |title, pictures: &[u32]| Chosen { title, pictures: pictures.to_vec() };
+    let from = |first: usize| order[first..first + shown].to_vec();
     [
-        kind("Surest: lowest entropy", &order[..shown]),
-        kind("In the middle", &order[middle..middle + shown]),
-        kind("Hardest: highest entropy", &order[n - shown..]),
+        ("Surest: lowest entropy", from(0)),
+        ("In the middle", from((n - shown) / 2)),
+        ("Hardest: highest entropy", from(n - shown)),
     ]
 }
 
@@ -41,9 +35,9 @@ fn shown_neighbours(found: &Neighbourhoods, picture: u32) -> &[u32] {
 pub(crate) fn sprite(rounds: &[RoundNeighbourhoods], train: &Split) -> Result<Sprite, ReportError> {
     let mut pictures = vec![];
     for RoundNeighbourhoods { found, .. } in rounds {
-        for picture in chosen(found).iter().flat_map(|c| &c.pictures) {
-            pictures.push(*picture);
-            pictures.extend_from_slice(shown_neighbours(found, *picture));
+        for picture in chosen(found).into_iter().flat_map(|(_, pictures)| pictures) {
+            pictures.push(picture);
+            pictures.extend_from_slice(shown_neighbours(found, picture));
         }
     }
     Sprite::of(&train.pictures, &pictures, 64)
@@ -52,10 +46,10 @@ pub(crate) fn sprite(rounds: &[RoundNeighbourhoods], train: &Split) -> Result<Sp
 /// The gallery of one round.
 pub(crate) fn gallery(found: &Neighbourhoods, train: &Split, sprite: &Sprite) -> Markup {
     html! {
-        @for kind in chosen(found) {
-            h3 { (kind.title) }
+        @for (title, pictures) in chosen(found) {
+            h3 { (title) }
             div.hoods {
-                @for picture in kind.pictures { (hood(found, train, sprite, picture)) }
+                @for picture in pictures { (hood(found, train, sprite, picture)) }
             }
         }
     }
@@ -107,11 +101,11 @@ mod tests {
     fn few_pictures_are_shown_in_every_row() {
         let (anchors, entropy) = (vec![true, false, false], vec![0.5, 0.1, 0.9]);
         let found = Neighbourhoods::from_parts(1, vec![1, 0, 0], anchors, entropy).unwrap();
-        let rows = chosen(&found).map(|c| c.pictures);
+        let rows = chosen(&found).map(|(_, pictures)| pictures);
         assert_eq!(rows, [[1, 0, 2], [1, 0, 2], [1, 0, 2]]);
         let entropy = (0..100).map(|i| i as f32).collect();
         let many = Neighbourhoods::from_parts(0, vec![], vec![false; 100], entropy).unwrap();
-        let rows = chosen(&many).map(|c| c.pictures[0]);
+        let rows = chosen(&many).map(|(_, pictures)| pictures[0]);
         assert_eq!(rows, [0, 45, 90]);
     }
 }

@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::charts::{charts, entropy_svg, write_charts};
 use crate::lead::lead;
 use crate::sprite::Sprite;
+use crate::summary::floor_name;
 use crate::table::{self, percent};
 use crate::{ReportError, RoundNeighbourhoods, RunRecord, Summary, duration, gallery, grouped};
 
@@ -178,7 +179,8 @@ fn all_figures(summary: &Summary) -> Vec<(String, String)> {
         figure(percent(last.top1), what);
     }
     for floor in &summary.floors {
-        figure(percent(floor.accuracy.top1), format!("kNN of {}", floor.name));
+        let name = floor_name(floor.subject).unwrap_or_default();
+        figure(percent(floor.accuracy.top1), format!("kNN of {name}"));
     }
     if let Some(model) = summary.model() {
         figure(

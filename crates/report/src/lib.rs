@@ -37,8 +37,7 @@ pub use html::{MAP_SCRIPT, STYLE, TrainingPictures, chart_figures, report_html, 
 pub use metrics::{EventLog, LeftOut, ReportError, accuracy_over_seconds, read_metrics};
 pub use record::{RoundNeighbourhoods, RunRecord, Strip};
 pub use sheet::{Sheet, Shown, Tile};
-pub use sprite::Sprite;
-pub use summary::{Floor, RoundSummary, Summary};
+pub use summary::{RoundSummary, Summary};
 pub use table::{aligned, markdown};
 pub use tensorboard::TensorBoard;
 pub use verdict::{Begun, Measure, Verdict};

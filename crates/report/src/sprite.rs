@@ -19,7 +19,7 @@ const QUALITY: u8 = 88;
 
 /// A sheet of equal squares, and which picture is where.
 #[derive(Clone, Debug, Default)]
-pub struct Sprite {
+pub(crate) struct Sprite {
     /// Squares in a row.
     pub columns: usize,
     /// Rows.
@@ -78,11 +78,6 @@ impl Sprite {
         })
     }
 
-    /// Where a picture is, counted along the rows.
-    pub fn place(&self, picture: u32) -> Option<usize> {
-        self.places.get(&picture).copied()
-    }
-
     /// What shows the sheet in all elements of a kind.
     pub(crate) fn style(&self, of: &str, more: &str) -> Markup {
         let (sheet, across, down) = (self.data_uri(), 100 * self.columns, 100 * self.rows);
@@ -94,7 +89,7 @@ impl Sprite {
 
     /// A picture, where the sheet is shown.
     pub(crate) fn tile(&self, picture: u32, class: &str, title: &str) -> Markup {
-        let place = self.place(picture).unwrap_or(0);
+        let place = self.places.get(&picture).copied().unwrap_or(0);
         let across = |i: usize, n: usize| match n {
             0 | 1 => 0.0,
             _ => 100.0 * i as f64 / (n - 1) as f64,
@@ -160,10 +155,10 @@ mod tests {
         let pictures = Pictures::new(16, 16, bytes).unwrap();
         let sprite = Sprite::of(&pictures, &[4, 1, 4, 3], 48).unwrap();
         assert_eq!((sprite.columns, sprite.rows, sprite.side), (2, 2, 16));
-        assert_eq!(sprite.place(0), None);
+        assert!(!sprite.places.contains_key(&0));
         let sheet = image::load_from_memory(&sprite.jpeg).unwrap().into_rgb8();
         for i in [1, 3, 4u32] {
-            let place = sprite.place(i).unwrap() as u32;
+            let place = sprite.places[&i] as u32;
             let pixel = sheet.get_pixel(place % 2 * 16 + 8, place / 2 * 16 + 8);
             assert!(pixel[0].abs_diff(i as u8 * 50) < 4, "{i}: {pixel:?}");
         }
@@ -180,7 +175,7 @@ mod tests {
         let place = folder.path().to_str().unwrap();
         let train = anchorhood_data::open(place, &options).unwrap().train;
         let sprite = Sprite::of_files(&train, &[0, 2, 3], 160).unwrap();
-        assert_eq!((sprite.side, sprite.place(3)), (64, Some(2)));
+        assert_eq!((sprite.side, sprite.places[&3]), (64, 2));
         // A file that is gone is shown as the set has it.
         std::fs::remove_file(folder.path().join("2.png")).unwrap();
         let sprite = Sprite::of_files(&train, &[0, 2, 3], 48).unwrap();

@@ -6,15 +6,6 @@ use anchorhood_train::{
     RunStarted, StoppedEarly, Subject,
 };
 
-/// Something to compare with.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Floor {
-    /// `raw pixels`, `untrained`, or `before` of the model that the run began from.
-    pub name: &'static str,
-    /// How good it is.
-    pub accuracy: Accuracy,
-}
-
 /// One round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoundSummary {
@@ -37,8 +28,9 @@ pub struct RoundSummary {
 pub struct Summary {
     /// What was trained on what.
     pub started: Option<RunStarted>,
-    /// Raw pixels and the untrained network.
-    pub floors: Vec<Floor>,
+    /// What there is to compare with: raw pixels, and the untrained network or the model that the
+    /// run began from.
+    pub floors: Vec<Evaluated>,
     /// The rounds so far.
     pub rounds: Vec<RoundSummary>,
     /// All epochs.
@@ -95,17 +87,15 @@ impl Summary {
     }
 
     fn add_evaluation(&mut self, e: &Evaluated) {
-        if let Some(name) = floor_name(e.subject) {
-            self.floors.push(Floor { name, accuracy: e.accuracy });
-        }
-        if let Subject::Trained { round, .. } = e.subject {
-            let round = self.round(round);
-            round.accuracy = Some(e.accuracy);
-            round.seconds += e.seconds;
-            self.evaluations.push(*e);
-        }
-        if let Subject::Model { size } = e.subject {
-            self.as_used = Some((size, e.accuracy));
+        match e.subject {
+            Subject::Trained { round, .. } => {
+                let round = self.round(round);
+                round.accuracy = Some(e.accuracy);
+                round.seconds += e.seconds;
+                self.evaluations.push(*e);
+            }
+            Subject::Model { size } => self.as_used = Some((size, e.accuracy)),
+            Subject::RawPixels | Subject::Untrained | Subject::Before => self.floors.push(*e),
         }
     }
 

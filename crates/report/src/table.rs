@@ -3,6 +3,7 @@
 use anchorhood_train::evaluation::Accuracy;
 use maud::{Markup, html};
 
+use crate::summary::floor_name;
 use crate::{Summary, duration, grouped};
 
 impl Summary {
@@ -31,8 +32,10 @@ impl Summary {
             row.resize(header.len(), "–".into());
             row
         };
-        let floors = self.floors.iter();
-        rows.extend(floors.map(|floor| judged_only(floor.name.into(), &floor.accuracy)));
+        for floor in &self.floors {
+            let name = floor_name(floor.subject).unwrap_or_default();
+            rows.push(judged_only(name.into(), &floor.accuracy));
+        }
         for r in &self.rounds {
             let mut row = vec![format!("round {}", r.round)];
             if labels {

@@ -32,17 +32,22 @@ impl TensorBoard {
     pub fn create(folder: &Path, events: &[Event], begun: f64) -> Result<TensorBoard, ReportError> {
         let path = new_path(folder);
         let file = AppendFile::open(Disk::shared(), &path).map_err(ReportError::io(&path))?;
-        let mut steps = Steps::default();
-        events.iter().for_each(|e| steps.see(e));
-        let mut board = TensorBoard { file, steps };
-        board.append(&[Record::version(begun), Record::restart(now(), 0)])?;
-        board.append(&past(events, begun))?;
+        let mut board = TensorBoard { file, steps: Steps::default() };
+        let mut records = vec![Record::version(begun), Record::restart(now(), 0)];
+        // How long things took says when they happened.
+        let mut now = begun;
+        for event in events {
+            if let Some((step, figures)) = board.steps.figures(event) {
+                now += seconds(event);
+                records.push(Record::figures(now, step, &figures));
+            }
+        }
+        board.append(&records)?;
         Ok(board)
     }
 
     /// Adds an event's figures, if it has some.
     pub fn event(&mut self, event: &Event) -> Result<(), ReportError> {
-        self.steps.see(event);
         match self.steps.figures(event) {
             Some((step, figures)) => self.append(&[Record::figures(now(), step, &figures)]),
             None => Ok(()),
@@ -63,20 +68,6 @@ fn new_path(folder: &Path) -> PathBuf {
     paths.find(|path| !path.exists()).unwrap_or_default()
 }
 
-/// The figures of past events. How long things took says when they happened.
-fn past(events: &[Event], begun: f64) -> Vec<Record> {
-    let (mut steps, mut now) = (Steps::default(), begun);
-    let mut records = vec![];
-    for event in events {
-        steps.see(event);
-        if let Some((step, figures)) = steps.figures(event) {
-            now += seconds(event);
-            records.push(Record::figures(now, step, &figures));
-        }
-    }
-    records
-}
-
 /// Tags and values.
 type Figures = Vec<(String, f32)>;
 
@@ -88,14 +79,6 @@ struct Steps {
 }
 
 impl Steps {
-    fn see(&mut self, event: &Event) {
-        match event {
-            Event::RunStarted(s) => self.epochs = s.epochs,
-            Event::EpochEnded(e) => self.epochs = e.epochs,
-            _ => {}
-        }
-    }
-
     fn step(self, round: usize, epochs_done: usize) -> i64 {
         (round * self.epochs + epochs_done) as i64
     }
@@ -112,7 +95,12 @@ impl Steps {
     }
 
     /// The step of an event's figures, and the figures.
-    fn figures(self, event: &Event) -> Option<(i64, Figures)> {
+    fn figures(&mut self, event: &Event) -> Option<(i64, Figures)> {
+        match event {
+            Event::RunStarted(s) => self.epochs = s.epochs,
+            Event::EpochEnded(e) => self.epochs = e.epochs,
+            _ => {}
+        }
         let (step, group, figures) = match event {
             Event::Pretext(p) => {
                 let figures = p.figures.iter().map(|f| (f.name.replace(' ', "_"), f.share));
@@ -170,15 +158,9 @@ mod tests {
     /// The records that a file must hold for these events, times aside.
     fn records(events: &[Event]) -> Vec<(i64, Vec<(String, u32)>)> {
         let mut steps = Steps::default();
-        let mut of = vec![];
-        for event in events {
-            steps.see(event);
-            if let Some((step, figures)) = steps.figures(event) {
-                let figures = figures.into_iter().map(|(tag, v)| (tag, v.to_bits()));
-                of.push((step, figures.collect()));
-            }
-        }
-        of
+        let bits = |(tag, v): (String, f32)| (tag, v.to_bits());
+        let figures = events.iter().filter_map(|event| steps.figures(event));
+        figures.map(|(step, all)| (step, all.into_iter().map(bits).collect())).collect()
     }
 
     fn written(folder: &Path) -> Vec<Vec<u8>> {

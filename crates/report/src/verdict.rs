@@ -151,15 +151,8 @@ impl Summary {
 
     fn by_knn(&self) -> Option<Verdict> {
         let last = self.evaluations.last()?.subject;
-        Some(Verdict {
-            measure: Measure::Knn,
-            model: self.top1_of(self.model().map_or(last, |e| e.subject))?,
-            raw_pixels: self.top1_of(Subject::RawPixels)?,
-            begun: match self.top1_of(Subject::Before) {
-                Some(before) => Begun::Model(before),
-                None => Begun::Untrained(self.top1_of(Subject::Untrained)?),
-            },
-        })
+        let model = self.top1_of(self.model().map_or(last, |e| e.subject))?;
+        compared(Measure::Knn, model, |subject| self.top1_of(subject))
     }
 
     fn without_labels(&self) -> Option<Verdict> {
@@ -167,16 +160,15 @@ impl Summary {
             let mut judged = self.label_free.iter().filter(|e| e.subject == subject);
             judged.next().map(|e| e.figures.score)
         };
-        Some(Verdict {
-            measure: Measure::LabelFree,
-            model: self.model()?.figures.score,
-            raw_pixels: of(Subject::RawPixels)?,
-            begun: match of(Subject::Before) {
-                Some(before) => Begun::Model(before),
-                None => Begun::Untrained(of(Subject::Untrained)?),
-            },
-        })
+        compared(Measure::LabelFree, self.model()?.figures.score, of)
     }
+}
+
+/// A model against raw pixels and what it began with, as these were judged.
+fn compared(measure: Measure, model: f64, of: impl Fn(Subject) -> Option<f64>) -> Option<Verdict> {
+    let begun = of(Subject::Before).map(Begun::Model);
+    let begun = begun.or_else(|| of(Subject::Untrained).map(Begun::Untrained))?;
+    Some(Verdict { measure, model, raw_pixels: of(Subject::RawPixels)?, begun })
 }
 
 #[cfg(test)]

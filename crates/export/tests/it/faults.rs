@@ -3,13 +3,12 @@
 //! not there.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use anchorhood_engine::Device;
 use anchorhood_export::{ExportError, TableFormat, npy_names_file, save_folder_table};
 use anchorhood_index::fuzzing::small_model;
-use anchorhood_index::{FolderJob, FolderOutcome, FolderVectors, Model, PictureIndex, SearchError};
+use anchorhood_index::{FolderJob, FolderVectors, Model, PictureIndex, SearchError};
 use anchorhood_storage::{FileSystem, Forgetful, attack};
 
 /// More than are decoded at a time, so that the journal grows by pieces.
@@ -62,11 +61,7 @@ impl Lab {
     }
 
     fn vectors(&self, job: &FolderJob) -> Result<FolderVectors, SearchError> {
-        let never = AtomicBool::new(false);
-        match job.run(&self.device, &mut |_| {}, &never)? {
-            FolderOutcome::Finished(done) => Ok(done),
-            FolderOutcome::Stopped { .. } => unreachable!("nobody asked it to stop"),
-        }
+        job.run_whole(&self.device, &mut |_| {})
     }
 
     fn embed(

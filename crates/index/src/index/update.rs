@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use anchorhood_data::{PREPROCESSING, Picture};
 use anchorhood_engine::Device;
@@ -13,7 +12,7 @@ use anchorhood_train::InputForm;
 use super::{IndexParts, PictureIndex, Thumbnails, extend_unit};
 use crate::folders::absolute;
 use crate::stream::content_sum;
-use crate::{FolderJob, FolderOutcome, FolderVectors, Model, SearchError};
+use crate::{FolderJob, FolderVectors, Model, SearchError};
 
 /// What became of an index's pictures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,11 +53,7 @@ impl PictureIndex {
         let job = FolderJob::new(model, &folders, path);
         let known = PictureIndex::to_bring_up_to_date(path, &job).ok();
         let job = FolderJob { known: known.as_ref(), ..job };
-        let never = AtomicBool::new(false);
-        match job.run(device, &mut |_| {}, &never)? {
-            FolderOutcome::Finished(done) => Ok(done.save(path, &job, device, false)?.0),
-            FolderOutcome::Stopped { .. } => unreachable!("nobody asked it to stop"),
-        }
+        Ok(job.run_whole(device, &mut |_| {})?.save(path, &job, device, false)?.0)
     }
 
     /// The index at `path`, whole, where a job can bring it up to date; else why it cannot: a clause.

@@ -2,14 +2,13 @@
 //! knew is not embedded again.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use anchorhood_data::LabelChoice;
 use anchorhood_engine::Device;
 use anchorhood_index::fuzzing::small_model;
 use anchorhood_index::{
-    Changes, FolderEvent, FolderJob, FolderOutcome, Journal, Model, PictureIndex, SearchError,
+    Changes, FolderEvent, FolderJob, Journal, Model, PictureIndex, SearchError,
 };
 
 struct Lab {
@@ -66,11 +65,7 @@ impl Lab {
                 embedded.push(entry.name.clone());
             }
         };
-        let never = AtomicBool::new(false);
-        let outcome = job.run(&self.device, &mut tell, &never).unwrap();
-        let FolderOutcome::Finished(done) = outcome else {
-            panic!("nobody stopped it");
-        };
+        let done = job.run_whole(&self.device, &mut tell).unwrap();
         let (_, changes) = done.save(&path, &job, &self.device, false).unwrap();
         assert!(!Journal::place(&path).exists());
         (PictureIndex::load(&path).unwrap(), changes, embedded)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anchorhood_report::{Summary, accuracy_over_seconds, aligned, duration, grouped, markdown};
 use anchorhood_train::evaluation::Spread;
-use anchorhood_train::{Accuracy, Event, RunConfig};
+use anchorhood_train::{Accuracy, Event, RunConfig, Subject};
 use serde::Serialize;
 
 use super::Allowance;
@@ -55,7 +55,7 @@ impl Contestant {
     pub(super) fn of(run: &str, config: &RunConfig, events: &[Event]) -> Option<Contestant> {
         let summary = Summary::of(events);
         let (started, ended) = (summary.started?, summary.ended?);
-        let floor = |name| Some(summary.floors.iter().find(|f| f.name == name)?.accuracy);
+        let floor = |of| Some(summary.floors.iter().find(|f| f.subject == of)?.accuracy);
         Some(Contestant {
             run: run.into(),
             method: config.method.name.to_string(),
@@ -69,8 +69,8 @@ impl Contestant {
             view_epochs: config.view_epochs(),
             seconds: ended.seconds,
             last: ended.last?,
-            raw_pixels: floor("raw pixels")?,
-            untrained: floor("untrained")?,
+            raw_pixels: floor(Subject::RawPixels)?,
+            untrained: floor(Subject::Untrained)?,
             validation: started.validation,
             curve: accuracy_over_seconds(events),
         })

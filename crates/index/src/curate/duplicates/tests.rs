@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anchorhood_data::{encode_jpeg, encode_png};
+use anchorhood_storage::random::{Draws, Stream};
 use image::{RgbImage, imageops};
 
 use super::*;
@@ -22,11 +23,26 @@ fn scene(number: u32, width: u32, height: u32) -> RgbImage {
     })
 }
 
-fn png(folder: &Path, name: &str, picture: &RgbImage) -> PathBuf {
-    let bytes = encode_png(picture.width(), picture.height(), picture).unwrap();
+/// Writes a file; all of them at the same time.
+fn written(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, bytes).unwrap();
+    set_time(&path, 0);
     path
+}
+
+fn png(folder: &Path, name: &str, picture: &RgbImage) -> PathBuf {
+    let (width, height) = picture.dimensions();
+    written(folder, name, &encode_png(width, height, picture).unwrap())
+}
+
+fn jpeg(folder: &Path, name: &str, picture: &RgbImage, quality: u8) -> PathBuf {
+    let (width, height) = picture.dimensions();
+    written(folder, name, &encode_jpeg(width, height, picture, quality).unwrap())
+}
+
+fn in_memory(picture: &RgbImage) -> Result<Look, String> {
+    Look::of(&Picture::from_rgb(picture.width(), picture.height(), picture.to_vec())?)
 }
 
 fn find(paths: &[PathBuf], against_from: Option<usize>) -> Duplicates {
@@ -78,16 +94,14 @@ fn every_kind_is_named_and_the_whole_large_picture_is_kept() {
     let mut paths = vec![
         png(folder, "a crop.png", &crop),
         png(folder, "b.png", &scene_0),
-        folder.join("c the same file.png"),
+        png(folder, "c the same file.png", &scene_0),
         folder.join("d the same pixels.bmp"),
-        folder.join("e recompressed.jpg"),
+        jpeg(folder, "e recompressed.jpg", &scene_0, 60),
         png(folder, "f small.png", &half(&scene_0)),
         png(folder, "g mirrored.png", &imageops::flip_horizontal(&scene_0)),
         png(folder, "h mirrored crop.png", &imageops::flip_horizontal(&crop)),
     ];
-    std::fs::copy(&paths[1], &paths[2]).unwrap();
     scene_0.save(&paths[3]).unwrap();
-    std::fs::write(&paths[4], encode_jpeg(160, 120, &scene_0, 60).unwrap()).unwrap();
     paths.extend((1..7).map(|n| png(folder, &format!("{n}.png"), &scene(n, 160, 120))));
     for (name, grey) in [("white.png", 255), ("nearly white.png", 254)] {
         paths.push(png(folder, name, &RgbImage::from_pixel(50, 50, image::Rgb([grey; 3]))));
@@ -140,7 +154,7 @@ fn unreadable_ones_and_older_ones() {
         png(folder, "b.png", &scene(1, 64, 64)),
         folder.join("gone.png"),
     ];
-    set_time(&paths[1], 0);
+    set_time(&paths[0], 5);
     let found = find(&paths, None);
     assert_eq!(found.groups[0].keep, 1);
     assert_eq!(found.groups[0].why, [Reason::Older]);
@@ -151,7 +165,7 @@ fn unreadable_ones_and_older_ones() {
 #[test]
 fn what_is_in_memory() {
     let pictures = [1, 2, 1].map(|n| scene(n, 32, 32));
-    let look = |i: usize| Look::of(&Picture::from_rgb(32, 32, pictures[i].to_vec())?);
+    let look = |i: usize| in_memory(&pictures[i]);
     let (vectors, options) = (telling_nothing(3), DuplicateOptions::default());
     let compared = compared(&look, &vectors);
     let found = find_duplicates(&Device::cpu(1), &compared, &options, &|_, _, _| {}).unwrap();
@@ -162,14 +176,8 @@ fn what_is_in_memory() {
 
 /// Of all pixels a little: what a sensor adds, of its own for each number.
 fn noisy(image: &RgbImage, number: u64) -> RgbImage {
-    let draws = anchorhood_storage::random::Draws::new(
-        number,
-        anchorhood_storage::random::Stream::Test,
-        0,
-        0,
-    );
     let mut noise = vec![0.0; image.len()];
-    draws.fill_symmetric(&mut noise, 12.0);
+    Draws::new(number, Stream::Test, 0, 0).fill_symmetric(&mut noise, 12.0);
     let values = image.iter().zip(noise).map(|(v, n)| (f32::from(*v) + n).clamp(0.0, 255.0) as u8);
     RgbImage::from_raw(image.width(), image.height(), values.collect()).unwrap()
 }
@@ -241,7 +249,6 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
             png(folder.path(), "b.png", original),
             png(folder.path(), "c.png", &scene(9, 320, 240)),
         ];
-        equal_times(&paths);
         let found = find(&paths, None);
         assert_eq!(found.groups.len(), 1, "{what}: {found:?}", found = found.groups);
         let group = &found.groups[0];
@@ -251,30 +258,20 @@ fn the_original_is_kept_whatever_was_done_to_the_copy() {
     }
 }
 
-fn equal_times(paths: &[PathBuf]) {
-    paths.iter().for_each(|path| set_time(path, 0));
-}
-
 #[test]
 fn a_jpeg_is_kept_rather_than_what_was_saved_from_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let picture = noisy(&scene(3, 160, 120), 1);
-    let original = folder.join("b.jpg");
-    std::fs::write(&original, encode_jpeg(160, 120, &picture, 80).unwrap()).unwrap();
+    let original = jpeg(folder, "b.jpg", &picture, 80);
     let (_, rgb) = Picture::read(&original).unwrap().fitted(1000).unwrap();
     let read = RgbImage::from_raw(160, 120, rgb).unwrap();
-    let as_png = png(folder, "a.png", &read);
-    let (again, worse) = (folder.join("again.jpg"), folder.join("worse.jpg"));
-    std::fs::write(&again, encode_jpeg(160, 120, &read, 97).unwrap()).unwrap();
-    std::fs::write(&worse, encode_jpeg(160, 120, &read, 40).unwrap()).unwrap();
     for (copy, kind) in [
-        (as_png, CopyKind::SamePixels),
-        (again, CopyKind::Recompressed),
-        (worse, CopyKind::Recompressed),
+        (png(folder, "a.png", &read), CopyKind::SamePixels),
+        (jpeg(folder, "again.jpg", &read, 97), CopyKind::Recompressed),
+        (jpeg(folder, "worse.jpg", &read, 40), CopyKind::Recompressed),
     ] {
         let paths = [copy, original.clone()];
-        equal_times(&paths);
         let groups = find(&paths, None).groups;
         assert_eq!((groups[0].keep, groups[0].others[0].kind), (1, kind), "{groups:?}");
         assert_eq!(groups[0].why, [Reason::LessCompressed], "{:?}", paths[0]);
@@ -304,7 +301,6 @@ fn turned_copies_are_found_and_called_so() {
                 png(folder.path(), "b.png", &scene(6, 160, 120)),
                 png(folder.path(), "c.png", &copy),
             ];
-            equal_times(&paths);
             let groups = find(&paths, None).groups;
             assert_eq!(groups.len(), 1, "{kind}");
             assert_eq!((groups[0].keep, groups[0].others[0].picture), (0, 2), "{kind}");
@@ -324,7 +320,6 @@ fn what_matches_only_another_copy_is_not_moved() {
         png(folder.path(), "middle.png", &cut(110, 150)),
         png(folder.path(), "right.png", &cut(110, 290)),
     ];
-    equal_times(&paths);
     let groups = find(&paths, None).groups;
     assert_eq!(groups.len(), 1, "{groups:?}");
     let others: Vec<usize> = groups[0].others.iter().map(|other| other.picture).collect();
@@ -382,7 +377,6 @@ fn rules_choose_what_is_kept_and_a_refused_pair_is_never_told() {
     let image = |name, image| png(folder.path(), name, image);
     let paths = [image("a.png", &picture), image("b.png", &half(&picture))];
     set_time(&paths[0], 5);
-    set_time(&paths[1], 0);
     let kept = |keep: &[KeepRule]| {
         let options = DuplicateOptions { keep: keep.to_vec(), ..DuplicateOptions::default() };
         let found = find_with(&paths, None, &options, &|_, _| false);
@@ -410,16 +404,21 @@ fn rules_choose_what_is_kept_and_a_refused_pair_is_never_told() {
     assert!(found.groups.is_empty(), "not even the same file: {:?}", found.groups);
 }
 
+/// One image, each time with a dot in another place.
+fn dotted(base: &RgbImage) -> impl Fn(usize) -> Result<Look, String> + Copy {
+    move |i| {
+        let mut picture = base.clone();
+        picture.put_pixel((i % 64) as u32, (i / 64) as u32, image::Rgb([1, 2, 3]));
+        in_memory(&picture)
+    }
+}
+
 /// Many scans that look nearly the same have as many pairs as there can be.
 #[test]
 fn pairs_of_near_hashes_come_in_batches() {
     let n = 500;
     let base = scene(1, 64, 64);
-    let look = |i: usize| {
-        let mut picture = base.clone();
-        picture.put_pixel((i % 64) as u32, (i / 64) as u32, image::Rgb([1, 2, 3]));
-        Look::of(&Picture::from_rgb(64, 64, picture.to_vec())?)
-    };
+    let look = dotted(&base);
     let vectors = telling_nothing(n);
     let compared = compared(&look, &vectors);
     let looks: Vec<_> = (0..n).map(look).collect();
@@ -455,8 +454,7 @@ fn images_that_look_alike_and_are_no_copies_need_few_comparisons() {
     let n = 120;
     let base = scene(1, 64, 64);
     let look = |i: usize| {
-        let picture = noisy(&base, (i % n) as u64 + 1);
-        let mut look = Look::of(&Picture::from_rgb(64, 64, picture.to_vec())?)?;
+        let mut look = in_memory(&noisy(&base, (i % n) as u64 + 1))?;
         look.metadata.camera = Some("camera".into());
         look.metadata.taken = Some(1 + (i % n) as i64);
         Ok(look)
@@ -485,11 +483,7 @@ fn images_that_look_alike_and_are_no_copies_need_few_comparisons() {
 fn copies_of_copies_among_others_need_few_comparisons() {
     let n = 90;
     let base = scene(1, 64, 64);
-    let look = |i: usize| {
-        let mut picture = base.clone();
-        picture.put_pixel((i % 64) as u32, (i / 64) as u32, image::Rgb([1, 2, 3]));
-        Look::of(&Picture::from_rgb(64, 64, picture.to_vec())?)
-    };
+    let look = dotted(&base);
     let vectors = telling_nothing(2 * n);
     let compared = Compared { against_from: Some(n), ..compared(&look, &vectors) };
     let options = DuplicateOptions { nearest: 1, ..DuplicateOptions::default() };
