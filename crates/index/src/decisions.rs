@@ -229,6 +229,10 @@ mod tests {
 
     const PLACE: &str = "/data/decisions.jsonl";
 
+    fn decide(disk: &Forgetful, n: u64) -> Result<bool, SearchError> {
+        decide_not_duplicates(&disk.shared(), Path::new(PLACE), pair(n))
+    }
+
     fn knows(decisions: &Decisions, n: u64) -> bool {
         let path = Path::new("/photos/sub/a.png");
         let [a, b] = [(path, n), (path, n + 1000)];
@@ -238,10 +242,9 @@ mod tests {
 
     #[test]
     fn a_decision_holds_in_its_folder_alone() {
-        let disk = Forgetful::new().shared();
-        assert!(decide_not_duplicates(&disk, Path::new(PLACE), pair(1)).unwrap());
-        assert!(!decide_not_duplicates(&disk, Path::new(PLACE), pair(1)).unwrap());
-        let decisions = Decisions::load(&*disk, Path::new(PLACE)).unwrap();
+        let disk = Forgetful::new();
+        assert!(decide(&disk, 1).unwrap() && !decide(&disk, 1).unwrap());
+        let decisions = Decisions::load(&disk, Path::new(PLACE)).unwrap();
         assert!(knows(&decisions, 1) && !knows(&decisions, 2));
         let (inside, outside) = (Path::new("/photos/a.png"), Path::new("/photos2/a.png"));
         assert!(!decisions.separates((inside, 1), (outside, 1001)));
@@ -253,7 +256,7 @@ mod tests {
     fn no_decision_is_ever_lost() {
         let start = Forgetful::new();
         let place = Path::new(PLACE);
-        decide_not_duplicates(&start.shared(), place, pair(1)).unwrap();
+        decide(&start, 1).unwrap();
         for start in [Forgetful::new(), start] {
             let before = start.exists(place);
             let work =
@@ -263,8 +266,7 @@ mod tests {
                 let decisions = decisions.unwrap_or_else(|e| panic!("{what}: {e}"));
                 assert!(!before || knows(&decisions, 1), "{what}");
                 assert!(!done || knows(&decisions, 2), "{what}");
-                let more = decide_not_duplicates(&disk.shared(), place, pair(3));
-                assert!(more.unwrap(), "{what}");
+                assert!(decide(disk, 3).unwrap(), "{what}");
                 assert!(knows(&Decisions::load(disk, place).unwrap(), 3), "{what}");
             });
             assert!(faults > 15, "{faults}");
@@ -294,9 +296,7 @@ mod tests {
     fn every_damaged_bit_is_noticed_and_other_files_are_left_alone() {
         let disk = Forgetful::new();
         let place = Path::new(PLACE);
-        for n in 0..2 {
-            decide_not_duplicates(&disk.shared(), place, pair(n)).unwrap();
-        }
+        (0..2).for_each(|n| assert!(decide(&disk, n).unwrap()));
         let whole = disk.read(place).unwrap();
         for at in 0..whole.len() - 1 {
             let mut bytes = whole.clone();
@@ -307,7 +307,7 @@ mod tests {
         }
         for other in ["a text\n", "no line"] {
             AtomicFile::write_on(&disk, place, other.as_bytes()).unwrap();
-            decide_not_duplicates(&disk.shared(), place, pair(7)).unwrap_err();
+            decide(&disk, 7).unwrap_err();
             assert_eq!(disk.read(place).unwrap(), other.as_bytes());
         }
     }

@@ -258,7 +258,9 @@ fn find(bytes: &[u8], wanted: &JournalHeader, known: &mut HashMap<String, Known>
     }
     let mut at = end + 1;
     while let Some(body) = record(&bytes[at..]) {
-        let Some(entry) = decode(body).filter(|e| e.has_dim(wanted.dim)) else {
+        let Some(entry) =
+            decode(body).filter(|e| e.vector.as_ref().map_or(true, |v| v.len() == wanted.dim))
+        else {
             break;
         };
         known.insert(entry.name.clone(), Known::of(&entry, at));
@@ -289,12 +291,6 @@ fn record(bytes: &[u8]) -> Option<&[u8]> {
 impl Known {
     fn of(entry: &Entry, at: usize) -> Self {
         Known { stamp: entry.stamp, at, good: entry.vector.is_ok() }
-    }
-}
-
-impl Entry {
-    fn has_dim(&self, dim: usize) -> bool {
-        self.vector.as_ref().map_or(true, |v| v.len() == dim)
     }
 }
 

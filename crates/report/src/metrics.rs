@@ -106,17 +106,13 @@ pub fn read_metrics(path: &Path) -> Result<EventLog, ReportError> {
     for (i, line) in lines {
         match event(line) {
             Ok(event) => log.events.push(event),
-            Err(reason) => log.leave_out(i + 1, reason),
+            Err(reason) => {
+                let first = LeftOut { lines: 0, first: i + 1, reason };
+                log.left_out.get_or_insert(first).lines += 1;
+            }
         }
     }
     Ok(log)
-}
-
-impl EventLog {
-    fn leave_out(&mut self, first: usize, reason: String) {
-        let left_out = self.left_out.get_or_insert(LeftOut { lines: 0, first, reason });
-        left_out.lines += 1;
-    }
 }
 
 /// The event of a line; the error is a clause.

@@ -94,7 +94,9 @@ impl RunRecord {
             // stands after its last.
             let unfinished = checkpoint.standing.position.round == round;
             if unfinished && round <= checkpoint.config.training.rounds {
-                record.rounds.extend(findings(round, &checkpoint));
+                let found = checkpoint.neighbourhoods();
+                let found = found.filter(|found| checkpoint.begun_on() == Some(found.len()));
+                record.rounds.extend(found.map(|found| RoundNeighbourhoods { round, found }));
             }
         }
         Ok(record)
@@ -104,11 +106,6 @@ impl RunRecord {
 fn embedding(checkpoint: &Checkpoint) -> Option<Rows> {
     let (rows, dim) = checkpoint.memory()?;
     Some(Rows::new(rows.to_vec(), dim))
-}
-
-fn findings(round: usize, checkpoint: &Checkpoint) -> Option<RoundNeighbourhoods> {
-    let found = checkpoint.neighbourhoods()?;
-    (checkpoint.begun_on() == Some(found.len())).then_some(RoundNeighbourhoods { round, found })
 }
 
 fn name_of(folder: &Path) -> String {

@@ -2,8 +2,8 @@
 
 use anchorhood_train::evaluation::{Accuracy, Consistency};
 use anchorhood_train::{
-    Discovered, EpochEnded, Evaluated, Event, LabelFreeEvaluated, PretextMeasured, RunEnded,
-    RunStarted, StoppedEarly, Subject,
+    EpochEnded, Evaluated, Event, LabelFreeEvaluated, PretextMeasured, RunEnded, RunStarted,
+    StoppedEarly, Subject,
 };
 
 /// One round.
@@ -63,7 +63,12 @@ impl Summary {
     pub fn add(&mut self, event: &Event) {
         match event {
             Event::RunStarted(started) => self.started = Some(started.clone()),
-            Event::Discovered(d) => self.add_discovery(d),
+            Event::Discovered(d) => {
+                let round = self.round(d.round);
+                round.anchors = Some(d.anchors);
+                round.consistency = d.consistency;
+                round.seconds += d.seconds;
+            }
             Event::EpochEnded(e) => {
                 let round = self.round(e.round);
                 round.loss = Some(e.loss);
@@ -71,19 +76,17 @@ impl Summary {
                 self.epochs.push(*e);
             }
             Event::Evaluated(e) => self.add_evaluation(e),
-            Event::LabelFree(e) => self.add_label_free(e),
+            Event::LabelFree(e) => {
+                if let Subject::Trained { round, .. } = e.subject {
+                    self.round(round).seconds += e.seconds;
+                }
+                self.label_free.push(*e);
+            }
             Event::Pretext(p) => self.pretext.push(p.clone()),
             Event::StoppedEarly(at) => self.stopped_early = Some(*at),
             Event::RunEnded(ended) => self.ended = Some(*ended),
             _ => {}
         }
-    }
-
-    fn add_discovery(&mut self, d: &Discovered) {
-        let round = self.round(d.round);
-        round.anchors = Some(d.anchors);
-        round.consistency = d.consistency;
-        round.seconds += d.seconds;
     }
 
     fn add_evaluation(&mut self, e: &Evaluated) {
@@ -97,13 +100,6 @@ impl Summary {
             Subject::Model { size } => self.as_used = Some((size, e.accuracy)),
             Subject::RawPixels | Subject::Untrained | Subject::Before => self.floors.push(*e),
         }
-    }
-
-    fn add_label_free(&mut self, e: &LabelFreeEvaluated) {
-        if let Subject::Trained { round, .. } = e.subject {
-            self.round(round).seconds += e.seconds;
-        }
-        self.label_free.push(*e);
     }
 
     /// The round of that number, put in its place where it is new; a file may name any, so none
@@ -147,6 +143,7 @@ pub(crate) fn floor_name(subject: Subject) -> Option<&'static str> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use anchorhood_train::Discovered;
     use anchorhood_train::evaluation::LabelFree;
 
     /// The same of a run that began from a model.

@@ -276,7 +276,10 @@ async fn shown(
         Ok::<_, String>((tag, looked))
     });
     Ok(match look.await?.map_err(Refusal::missing)? {
-        (tag, Looked::Had) => unchanged(tag),
+        (tag, Looked::Had) => {
+            let kept = (header::CACHE_CONTROL, KEPT.to_string());
+            (StatusCode::NOT_MODIFIED, [etag(tag), kept]).into_response()
+        }
         (tag, Looked::AtHand(Whole::Made(shown))) => tagged(tag, shown),
         (tag, Looked::AtHand(Whole::File { kind, length, file })) => {
             let length = (header::CONTENT_LENGTH, length.to_string());
@@ -314,11 +317,6 @@ fn has(headers: &HeaderMap, tag: u64) -> bool {
     let asked = asked.and_then(|v| v.to_str().ok()).unwrap_or("");
     let (_, tag) = etag(tag);
     asked.split(',').any(|one| one.trim() == tag)
-}
-
-fn unchanged(tag: u64) -> Response {
-    let kept = (header::CACHE_CONTROL, KEPT.to_string());
-    (StatusCode::NOT_MODIFIED, [etag(tag), kept]).into_response()
 }
 
 /// A browser keeps pictures and asks each time whether they are still so: the next server at this

@@ -190,7 +190,9 @@ fn work(
         }
         FolderOutcome::Stopped { .. } => Ok(()),
     });
-    shown.sum_up();
+    if shown.skipped > 0 {
+        shown.warn(format!("{} files could not be read and are left out", shown.skipped));
+    }
     if let Err(error) = ended {
         // Nobody may listen any more, here and below.
         let _ = news.send(News::Failed(error));
@@ -200,11 +202,9 @@ fn work(
 /// What can be shown so far. All that was shown shares its vectors.
 struct Shown<'a> {
     news: &'a Sender<News>,
-    /// But for what the fields below hold.
+    /// But for its vectors.
     parts: IndexParts,
     vectors: Vectors,
-    sizes: Vec<[u32; 2]>,
-    stamps: Vec<u64>,
     /// Where a picture of each name is.
     rows: HashMap<String, usize>,
     classes: HashMap<String, String>,
@@ -251,15 +251,13 @@ impl<'a> Shown<'a> {
             news,
             rows: parts.names.iter().cloned().zip(0..).collect(),
             vectors: Vectors { known: parts.vectors, growing: None },
-            sizes: parts.sizes.unwrap_or_else(|| vec![[0; 2]; n]),
-            stamps: parts.stamps.unwrap_or_else(|| vec![0; n]),
-            // What the pictures that come have none of.
             parts: IndexParts {
                 vectors: StoredVectors::default(),
+                sizes: Some(parts.sizes.unwrap_or_else(|| vec![[0; 2]; n])),
+                stamps: Some(parts.stamps.unwrap_or_else(|| vec![0; n])),
+                // What the pictures that come have none of.
                 thumbnails: None,
                 lists: None,
-                sizes: None,
-                stamps: None,
                 content_sums: None,
                 ..parts
             },
@@ -307,11 +305,13 @@ impl<'a> Shown<'a> {
         let unit: Vec<f32> = vector.iter().map(|v| v / length).collect();
         let most = self.rows.len().max(self.files) * unit.len();
         let vectors = self.vectors.growing(most);
+        let sizes = self.parts.sizes.get_or_insert_default();
+        let stamps = self.parts.stamps.get_or_insert_default();
         match self.rows.get(&entry.name) {
             Some(row) => {
                 vectors.overwrite(row * unit.len(), &unit);
-                self.sizes[*row] = entry.height_and_width;
-                self.stamps[*row] = entry.stamp;
+                sizes[*row] = entry.height_and_width;
+                stamps[*row] = entry.stamp;
             }
             None => {
                 let row = self.parts.names.len();
@@ -320,8 +320,8 @@ impl<'a> Shown<'a> {
                 self.parts.names.push(entry.name.clone());
                 let class = self.classes.get(&entry.name).cloned();
                 self.parts.classes.push(class);
-                self.sizes.push(entry.height_and_width);
-                self.stamps.push(entry.stamp);
+                sizes.push(entry.height_and_width);
+                stamps.push(entry.stamp);
                 vectors.extend(&unit);
             }
         }
@@ -342,22 +342,10 @@ impl<'a> Shown<'a> {
     /// Shows what there is, if there is something new.
     fn send(&mut self) {
         if self.more && !self.parts.names.is_empty() {
-            let parts = IndexParts {
-                vectors: self.vectors.shared(),
-                sizes: Some(self.sizes.clone()),
-                stamps: Some(self.stamps.clone()),
-                ..self.parts.clone()
-            };
+            let parts = IndexParts { vectors: self.vectors.shared(), ..self.parts.clone() };
             let _ = self.news.send(News::More(Box::new(parts)));
             self.sent = Some(Instant::now());
             self.more = false;
-        }
-    }
-
-    fn sum_up(&self) {
-        if self.skipped > 0 {
-            let skipped = self.skipped;
-            self.warn(format!("{skipped} files could not be read and are left out"));
         }
     }
 

@@ -63,7 +63,12 @@ impl Session {
         }
         match bearer {
             Some(_) => Ok(None),
-            None => Ok(HeaderValue::from_str(&self.set_cookie()).ok()),
+            None => {
+                let (name, value) = (&self.cookie_name, &self.cookie);
+                let secure = if self.https { "; Secure" } else { "" };
+                let set = format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/{secure}");
+                Ok(HeaderValue::from_str(&set).ok())
+            }
         }
     }
 
@@ -72,12 +77,6 @@ impl Session {
         cookies
             .filter_map(|c| c.trim().split_once('='))
             .any(|(name, value)| name == self.cookie_name && same(value, &self.cookie))
-    }
-
-    fn set_cookie(&self) -> String {
-        let (name, value) = (&self.cookie_name, &self.cookie);
-        let secure = if self.https { "; Secure" } else { "" };
-        format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/{secure}")
     }
 }
 

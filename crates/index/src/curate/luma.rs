@@ -28,6 +28,12 @@ impl Luma {
         Luma { rows, columns, pixels: colours.iter().map(grey).collect() }
     }
 
+    /// So many of its rows and columns, from a place on.
+    pub fn part(&self, [top, left]: [usize; 2], [rows, columns]: [usize; 2]) -> Luma {
+        let line = |y: usize| &self.pixels[y * self.columns + left..][..columns];
+        Luma { rows, columns, pixels: (top..top + rows).flat_map(line).copied().collect() }
+    }
+
     /// As other rows and columns, each a mean over what it covers; the shape may change.
     pub fn resized(&self, rows: usize, columns: usize) -> Vec<f32> {
         let mut narrow = vec![0.0; self.rows * columns];

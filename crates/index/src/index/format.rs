@@ -470,7 +470,7 @@ mod tests {
             names: (0..n).map(|i| format!("{i}.png")).collect(),
             classes: vec![None; n],
             dim,
-            vectors: one.cycle().take(n * dim).collect(),
+            vectors: one.cycle().take(n * dim).collect::<Vec<f32>>().into(),
             ..IndexParts::default()
         };
         let (_folder, path, mut bytes) = written(&parts);

@@ -169,12 +169,6 @@ impl From<SharedValues> for StoredVectors {
     }
 }
 
-impl FromIterator<f32> for StoredVectors {
-    fn from_iter<I: IntoIterator<Item = f32>>(values: I) -> Self {
-        Vec::from_iter(values).into()
-    }
-}
-
 /// The same numbers, wherever they lie; damaged ones are like nothing.
 impl PartialEq for StoredVectors {
     fn eq(&self, other: &Self) -> bool {

@@ -86,7 +86,9 @@ impl Description {
     pub(super) fn model(self, path: &Path, weights: Vec<Tensor>) -> Result<Model, SearchError> {
         let damaged = SearchError::damaged_model(path);
         let (network, input) = (self.network, self.preprocessing);
-        check_network(&network).map_err(&damaged)?;
+        // Refuses widths and lengths that no run can have.
+        let config = RunConfig { network: network.clone(), ..Preset::Quick.config("shapes") };
+        config.check().map_err(|e| damaged(e.to_string()))?;
         if !input.is_possible() {
             return Err(damaged(format!("its input cannot be: {input:?}")));
         }
@@ -105,10 +107,4 @@ impl Description {
             false => Err(damaged("its fingerprint is that of another model".into())),
         }
     }
-}
-
-/// Refuses widths and lengths that no run can have.
-fn check_network(network: &NetworkConfig) -> Result<(), String> {
-    let config = RunConfig { network: network.clone(), ..Preset::Quick.config("shapes") };
-    config.check().map_err(|e| e.to_string())
 }

@@ -326,8 +326,11 @@ mod tests {
             metadata: metadata.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
             ..Header::default()
         };
-        let input = PictureInput { name: "x".into(), layout: Layout::Nchw, size, batch: None };
-        Preprocessing::of(path, &header, &input, "y").unwrap()
+        Preprocessing::of(path, &header, &input(size), "y").unwrap()
+    }
+
+    fn input(size: Option<usize>) -> PictureInput {
+        PictureInput { name: "x".into(), layout: Layout::Nchw, size, batch: None }
     }
 
     #[test]
@@ -373,65 +376,45 @@ mod tests {
         squaring(graph, &told).map_err(|(_, why)| why)
     }
 
+    /// What is said, below what is to be done.
+    const SAID: &str = r#"
+# timm's resnet50.a1_in1k, vit_base_patch16_clip_224.openai, and one that is squashed.
+224 ShorterSide(235) Bicubic
+{"pretrained_cfg": {"input_size": [3, 224, 224], "interpolation": "bicubic", "crop_pct": 0.95}}
+224 ShorterSide(224) Bicubic
+{"input_size": [3, 224, 224], "interpolation": "bicubic", "crop_pct": 1.0, "crop_mode": "center"}
+240 BothSides(250) Bilinear
+{"input_size": [3, 240, 240], "interpolation": "bilinear", "crop_pct": 0.96, "crop_mode": "squash"}
+# openai/clip-vit-base-patch32 and facebook/dinov2-base.
+224 ShorterSide(224) Bicubic
+{"crop_size": 224, "do_center_crop": true, "do_resize": true, "resample": 3, "size": 224}
+224 ShorterSide(256) Bicubic
+{"crop_size": {"height": 224, "width": 224}, "resample": 3, "size": {"shortest_edge": 256}}
+# google/vit-base-patch16-224 of two versions, and google/siglip-base-patch16-224.
+224 BothSides(224) Bilinear
+{"resample": 2, "size": 224}
+224 BothSides(224) Bicubic
+{"resample": 3, "size": {"height": 224, "width": 224}}
+# facebook/deit-base and facebook/convnext-tiny-224, -384.
+224 BothSides(256) Bicubic
+{"crop_size": {"height": 224, "width": 224}, "resample": 3, "size": {"height": 256, "width": 256}}
+224 ShorterSide(256) Bicubic
+{"crop_pct": 0.875, "resample": 3, "size": {"shortest_edge": 224}}
+384 BothSides(384) Bicubic
+{"crop_pct": 0.875, "resample": 3, "size": {"shortest_edge": 384}}
+# Nothing of it.
+224 CentreSquare Bilinear
+{"image_mean": [0, 0, 0]}"#;
+
     #[test]
     fn resizing_and_cutting_are_followed() {
-        use Interpolation::*;
-        use Resize::*;
-        let by = |size, resize, interpolation| Squaring { size, resize, interpolation };
-        for (text, expected) in [
-            // timm's resnet50.a1_in1k, vit_base_patch16_clip_224.openai, and one that is squashed.
-            (
-                r#"{"pretrained_cfg": {"input_size": [3, 224, 224], "interpolation": "bicubic",
-                    "crop_pct": 0.95}}"#,
-                by(224, ShorterSide(235), Bicubic),
-            ),
-            (
-                r#"{"pretrained_cfg": {"input_size": [3, 224, 224], "interpolation": "bicubic",
-                    "crop_pct": 1.0, "crop_mode": "center"}}"#,
-                by(224, ShorterSide(224), Bicubic),
-            ),
-            (
-                r#"{"input_size": [3, 240, 240], "interpolation": "bilinear", "crop_pct": 0.96,
-                    "crop_mode": "squash"}"#,
-                by(240, BothSides(250), Bilinear),
-            ),
-            // openai/clip-vit-base-patch32 and facebook/dinov2-base.
-            (
-                r#"{"crop_size": 224, "do_center_crop": true, "do_resize": true, "resample": 3,
-                    "size": 224}"#,
-                by(224, ShorterSide(224), Bicubic),
-            ),
-            (
-                r#"{"crop_size": {"height": 224, "width": 224}, "resample": 3,
-                    "size": {"shortest_edge": 256}}"#,
-                by(224, ShorterSide(256), Bicubic),
-            ),
-            // google/vit-base-patch16-224 of two versions, and google/siglip-base-patch16-224.
-            (r#"{"resample": 2, "size": 224}"#, by(224, BothSides(224), Bilinear)),
-            (
-                r#"{"resample": 3, "size": {"height": 224, "width": 224}}"#,
-                by(224, BothSides(224), Bicubic),
-            ),
-            // facebook/deit-base and facebook/convnext-tiny-224, -384.
-            (
-                r#"{"crop_size": {"height": 224, "width": 224}, "resample": 3,
-                    "size": {"height": 256, "width": 256}}"#,
-                by(224, BothSides(256), Bicubic),
-            ),
-            (
-                r#"{"crop_pct": 0.875, "resample": 3, "size": {"shortest_edge": 224}}"#,
-                by(224, ShorterSide(256), Bicubic),
-            ),
-            (
-                r#"{"crop_pct": 0.875, "resample": 3, "size": {"shortest_edge": 384}}"#,
-                by(384, BothSides(384), Bicubic),
-            ),
-            (r#"{"image_mean": [0, 0, 0]}"#, by(224, CentreSquare, Bilinear)),
-        ] {
-            assert_eq!(squared(text, None), Ok(expected), "{text}");
+        let mut lines = SAID.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        while let (Some(expected), Some(text)) = (lines.next(), lines.next()) {
+            let Squaring { size, resize, interpolation } = squared(text, None).unwrap();
+            assert_eq!(format!("{size} {resize:?} {interpolation:?}"), expected, "{text}");
         }
         let of_112 = squared(r#"{"crop_size": 224, "size": {"shortest_edge": 256}}"#, Some(112));
-        assert_eq!(of_112.unwrap().resize, ShorterSide(128), "in proportion");
+        assert_eq!(of_112.unwrap().resize, Resize::ShorterSide(128), "in proportion");
     }
 
     #[test]
@@ -453,10 +436,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = r#"{"resample": 0, "size": 224}"#;
         std::fs::write(folder.path().join("preprocessor_config.json"), text).unwrap();
-        let input =
-            PictureInput { name: "x".into(), layout: Layout::Nchw, size: None, batch: None };
         let file = folder.path().join("model.onnx");
-        let refused = Preprocessing::of(&file, &Header::default(), &input, "y").unwrap_err();
+        let refused = Preprocessing::of(&file, &Header::default(), &input(None), "y").unwrap_err();
         let says = Source::Beside(folder.path().join("preprocessor_config.json"));
         assert!(refused.to_string().contains(&says.to_string()), "{refused}");
     }

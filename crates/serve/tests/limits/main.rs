@@ -85,8 +85,13 @@ fn picture() -> Vec<u8> {
     bytes.into_inner()
 }
 
-fn uploads(address: SocketAddr) -> u16 {
-    asked(&connected(address), "POST", "/api/search", "", &picture()).0
+/// The code of an upload with more in its header.
+fn uploads(address: SocketAddr, head: &str) -> u16 {
+    asked(&connected(address), "POST", "/api/search", head, &picture()).0
+}
+
+fn got(address: SocketAddr, path: &str, head: &str) -> (u16, String) {
+    asked(&connected(address), "GET", path, head, b"")
 }
 
 #[test]
@@ -99,7 +104,7 @@ fn uploads_hold_so_much_together() {
     with_server(options, |address| {
         // What is promised and not sent takes no room from others.
         let promising: Vec<_> = (0..40).map(|_| begun(address, 512 * KB, 3)).collect();
-        assert_eq!(uploads(address), 200);
+        assert_eq!(uploads(address, ""), 200);
         drop(promising);
         // Of six that send all but the last byte two can be held at most; some of the others are
         // told to come again.
@@ -118,7 +123,7 @@ fn uploads_hold_so_much_together() {
         }
         assert!((1..=5).contains(&refused), "{refused}");
         drop(greedy);
-        assert_eq!(uploads(address), 200);
+        assert_eq!(uploads(address, ""), 200);
     });
 }
 
@@ -127,9 +132,9 @@ fn many_at_once_are_all_served() {
     with_server(ServeOptions::default(), |address| {
         let ask = || {
             for _ in 0..30 {
-                assert_eq!(uploads(address), 200);
+                assert_eq!(uploads(address, ""), 200);
                 for path in ["/api/search?id=0", "/api/picture/0/small"] {
-                    assert_eq!(asked(&connected(address), "GET", path, "", b"").0, 200, "{path}");
+                    assert_eq!(got(address, path, "").0, 200, "{path}");
                 }
             }
         };
@@ -212,20 +217,17 @@ fn pages_of_other_sites_are_refused() {
             "Sec-Fetch-Site: cross-site\r\n",
             "Sec-Fetch-Site: same-site\r\n",
         ] {
-            let upload = asked(&connected(address), "POST", "/api/search", said, &picture());
-            assert_eq!(upload.0, 403, "{said}");
+            assert_eq!(uploads(address, said), 403, "{said}");
             for path in PATHS {
-                let seen = asked(&connected(address), "GET", path, said, b"");
-                assert_eq!(seen.0, 403, "{path}: {said}");
+                assert_eq!(got(address, path, said).0, 403, "{path}: {said}");
             }
         }
         let own = "Origin: http://localhost\r\nSec-Fetch-Site: same-origin\r\n";
-        let upload = asked(&connected(address), "POST", "/api/search", own, &picture());
-        assert_eq!(upload.0, 200);
+        assert_eq!(uploads(address, own), 200);
         let link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
-        assert_eq!(asked(&connected(address), "GET", "/", link, b"").0, 200);
+        assert_eq!(got(address, "/", link).0, 200);
         for path in ["/", "/app.js", "/views.js", "/nothing"].iter().chain(&PATHS) {
-            let (_, header) = asked(&connected(address), "GET", path, "", b"");
+            let (_, header) = got(address, path, "");
             for told in [
                 "cross-origin-resource-policy: same-origin",
                 "x-content-type-options: nosniff",
@@ -243,10 +245,9 @@ fn nothing_is_told_without_the_token() {
     let options = ServeOptions { token: Some(TOKEN.into()), ..ServeOptions::default() };
     with_server(options, |address| {
         for path in PATHS {
-            assert_eq!(asked(&connected(address), "GET", path, "", b"").0, 401);
+            assert_eq!(got(address, path, "").0, 401);
             let right = format!("Authorization: Bearer {TOKEN}\r\n");
-            let (code, _) = asked(&connected(address), "GET", path, &right, b"");
-            assert_eq!(code, 200, "{path}");
+            assert_eq!(got(address, path, &right).0, 200, "{path}");
         }
     });
 }
@@ -275,7 +276,7 @@ fn what_makes_no_sense_is_a_sentence_or_the_nearest_that_does() {
             ("/api/pictures?from=18446744073709551615&step=18446744073709551615", 200),
             ("/api/search?id=0&folder=/etc", 200),
         ] {
-            let (got, header) = asked(&connected(address), "GET", path, "", b"");
+            let (got, header) = got(address, path, "");
             assert_eq!(got, code, "{path}: {header}");
         }
     });
@@ -285,15 +286,15 @@ fn what_makes_no_sense_is_a_sentence_or_the_nearest_that_does() {
 fn a_picture_that_the_browser_has_is_not_sent_again() {
     with_server(ServeOptions::default(), |address| {
         for path in ["/api/picture/0", "/api/picture/0/small", "/api/picture/0/large"] {
-            let (code, header) = asked(&connected(address), "GET", path, "", b"");
+            let (code, header) = got(address, path, "");
             assert!(code == 200 && header.contains("cache-control: private, no-cache"));
             let tag = header.split("etag: ").nth(1).unwrap();
             let tag = tag.lines().next().unwrap();
             let has = format!("If-None-Match: \"other\", {tag}\r\n");
-            let (code, again) = asked(&connected(address), "GET", path, &has, b"");
+            let (code, again) = got(address, path, &has);
             assert!(code == 304 && again.contains(tag), "{path}: {again}");
             let other = "If-None-Match: \"other\"\r\n";
-            assert_eq!(asked(&connected(address), "GET", path, other, b"").0, 200);
+            assert_eq!(got(address, path, other).0, 200);
         }
     });
 }

@@ -634,8 +634,7 @@ mod tests {
 
     /// A part of it, with 64 pixels along the longer side, as pictures are looked at.
     fn part(of: &Luma, top: usize, left: usize, rows: usize, columns: usize) -> Luma {
-        let row = |y: usize| &of.pixels[(top + y) * of.columns + left..][..columns];
-        let cut = Luma { rows, columns, pixels: (0..rows).flat_map(row).copied().collect() };
+        let cut = of.part([top, left], [rows, columns]);
         let scale = 64.0 / rows.max(columns) as f32;
         let side = |pixels: usize| ((pixels as f32 * scale).round() as usize).max(8);
         let (rows, columns) = (side(rows), side(columns));

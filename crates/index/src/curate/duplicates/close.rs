@@ -154,7 +154,7 @@ impl Native {
         let (top, left) = ((rows - high) / 16 * 8, (columns - wide) / 16 * 8);
         Native {
             spectrum: spectrum_of.and_then(|part| Spectrum::of(&crop(&luma, part))),
-            blocks: block(&luma, [top, left], [high, wide]),
+            blocks: luma.part([top, left], [high, wide]),
         }
     }
 }
@@ -167,12 +167,7 @@ fn crop(luma: &Luma, part: Part) -> Luma {
     };
     let (top, high) = range(part.top, part.height, luma.rows);
     let (left, wide) = range(part.left, part.width, luma.columns);
-    block(luma, [top, left], [high, wide])
-}
-
-fn block(luma: &Luma, [top, left]: [usize; 2], [rows, columns]: [usize; 2]) -> Luma {
-    let line = |y: usize| &luma.pixels[y * luma.columns + left..][..columns];
-    Luma { rows, columns, pixels: (top..top + rows).flat_map(line).copied().collect() }
+    luma.part([top, left], [high, wide])
 }
 
 /// Pixels of a part, rows and columns.
@@ -311,23 +306,16 @@ impl Pair {
         self.on_first.area().min(self.on_second.area()) > 0.999
     }
 
-    fn score(&self) -> f32 {
-        evened_correlation(&self.details[0], &self.details[1])
-    }
-
-    /// The share of the tiles with detail whose detail is the same.
-    fn agreeing_tiles(&self) -> f32 {
+    /// By their detail, and by the share of the tiles with detail whose detail is the same.
+    fn is_one_photograph(&self, retouched: bool) -> bool {
         let [a, b] = &self.details;
         let tiles = tiles([a, b], [self.rows, self.columns], TILES);
         let agree: Vec<bool> = tiles.map(|(a, b)| correlation(&a, &b) >= LEAST_DETAIL).collect();
-        agree.iter().filter(|agrees| **agrees).count() as f32 / agree.len().max(1) as f32
-    }
-
-    fn is_one_photograph(&self, retouched: bool) -> bool {
-        let tiles = self.agreeing_tiles();
+        let agreeing = agree.iter().filter(|agrees| **agrees).count() as f32;
+        let share = agreeing / agree.len().max(1) as f32;
         match retouched {
-            true => tiles >= LEAST_RETOUCHED,
-            false => self.score() >= LEAST_DETAIL && tiles >= LEAST_TILES,
+            true => share >= LEAST_RETOUCHED,
+            false => evened_correlation(a, b) >= LEAST_DETAIL && share >= LEAST_TILES,
         }
     }
 
