@@ -201,4 +201,12 @@ mod tests {
         assert_eq!(rows.values, [0.6, 0.8, 0.0, 0.0]);
         assert_eq!((rows.len(), rows.row(1)), (2, &[0.0, 0.0][..]));
     }
+
+    #[test]
+    fn the_nearest_come_first_and_nonsense_never() {
+        let rows = Rows::new(vec![1.0, 0.0, 0.6, 0.8, 0.0, 1.0, f32::NAN, 0.0], 2);
+        let found: Vec<usize> = rows.nearest(rows.row(2), 3).iter().map(|(i, _)| *i).collect();
+        assert_eq!(found, [2, 1, 0]);
+        assert_eq!(rows.nearest(rows.row(0), 9).len(), 3);
+    }
 }
