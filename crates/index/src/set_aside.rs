@@ -469,7 +469,5 @@ fn second_name(disk: &dyn FileSystem, from: &Path, to: &Path) -> Result<(), Stri
     }
 }
 
-#[cfg(all(test, unix))]
-mod on_disk;
 #[cfg(test)]
 mod tests;
