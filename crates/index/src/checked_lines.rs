@@ -1,6 +1,13 @@
 //! Lines of JSON objects that end with a check of themselves: `{…,"check":"…"}`.
 
+use serde::Serialize;
+
 const CHECK: &str = ",\"check\":\"";
+
+/// Of what JSON has a form for.
+pub(crate) fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain values become JSON")
+}
 
 /// The line of an object, with its end.
 pub(crate) fn with_check(object: &str, check: &str) -> String {

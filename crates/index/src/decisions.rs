@@ -19,7 +19,7 @@ use anchorhood_storage::{
 use serde::{Deserialize, Serialize};
 
 use crate::SearchError;
-use crate::checked_lines::{split_check, whole_lines, with_check};
+use crate::checked_lines::{split_check, to_json, whole_lines, with_check};
 
 const FORMAT: &str = "{\"format\":\"anchorhood-decisions\",\"version\":1}";
 /// Some hundred thousand decisions.
@@ -149,19 +149,19 @@ pub fn decide_not_duplicates(
     if whole == 0 {
         text = format!("{FORMAT}\n");
     }
-    text += &line(&pair).map_err(|e| failed(e.into()))?;
+    text += &line(&pair);
     let written = file.append(text.as_bytes()).and_then(|()| file.sync());
     written.map_err(failed)?;
     Ok(true)
 }
 
-fn line(pair: &[DecidedImage; 2]) -> Result<String, serde_json::Error> {
+fn line(pair: &[DecidedImage; 2]) -> String {
     let image = |image: &DecidedImage| Image {
         folder: name_of(image.folder.as_os_str()),
         content: format!("{:016x}", image.content),
     };
-    let text = serde_json::to_string(&Line { not_duplicates: [image(&pair[0]), image(&pair[1])] })?;
-    Ok(with_check(&text, &check(&text)))
+    let text = to_json(&Line { not_duplicates: [image(&pair[0]), image(&pair[1])] });
+    with_check(&text, &check(&text))
 }
 
 fn check(text: &str) -> String {

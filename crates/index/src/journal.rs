@@ -14,6 +14,7 @@ use anchorhood_storage::{AppendFile, Bytes, Disk, FileSystem};
 use serde::{Deserialize, Serialize};
 
 use crate::SearchError;
+use crate::checked_lines::to_json;
 
 const FORMAT: &str = "anchorhood-journal-1";
 /// No record is longer: a vector, a name and a thumbnail.
@@ -226,10 +227,8 @@ impl Journal {
 /// A first line that survives a power cut: one that was lost would make this the journal of another
 /// job.
 fn begin(file: &mut AppendFile, wanted: &JournalHeader) -> std::io::Result<()> {
-    let mut line = serde_json::to_vec(wanted).expect("plain values become JSON");
-    line.push(b'\n');
     file.truncate(0)?;
-    file.append(&line)?;
+    file.append(format!("{}\n", to_json(wanted)).as_bytes())?;
     file.sync()
 }
 

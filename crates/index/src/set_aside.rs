@@ -83,10 +83,9 @@ pub fn set_aside(
     disk.create_folders(&target.folder).map_err(SearchError::io(&target.folder))?;
     let path = target.folder.join(UNDO_FILE);
     let (mut file, mut record) = open_record(disk, &path, &target.folder, key)?;
-    let mut append = |line: std::io::Result<String>| {
-        line.and_then(|line| file.append(line.as_bytes()))
-            .and_then(|()| file.sync())
-            .map_err(SearchError::io(&path))
+    let mut append = |line: String| {
+        let written = file.append(line.as_bytes()).and_then(|()| file.sync());
+        written.map_err(SearchError::io(&path))
     };
     let folders =
         Folders { sources: folders_of(&target.sources, &ready), target: target.folder.clone() };

@@ -15,7 +15,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
 use crate::SearchError;
-use crate::checked_lines::{split_check, whole_lines, with_check};
+use crate::checked_lines::{split_check, to_json, whole_lines, with_check};
 
 const FORMAT: &str = "anchorhood-undo";
 const VERSION: u32 = 2;
@@ -195,7 +195,7 @@ impl Record {
     }
 
     /// The line that begins a move between folders.
-    pub fn begin(&mut self, key: &RecordKey, folders: Folders) -> io::Result<String> {
+    pub fn begin(&mut self, key: &RecordKey, folders: Folders) -> String {
         let header = Header {
             format: FORMAT.into(),
             version: VERSION,
@@ -204,18 +204,18 @@ impl Record {
             target: name_of(folders.target.as_os_str()),
         };
         self.folders.push(folders);
-        self.line(key, &serde_json::to_string(&header)?)
+        self.line(key, &to_json(&header))
     }
 
     /// The line of an image that is about to be moved.
-    pub fn add(&mut self, key: &RecordKey, from: &Path, to: &Path) -> io::Result<String> {
+    pub fn add(&mut self, key: &RecordKey, from: &Path, to: &Path) -> String {
         let moved = Moved { from: name_of(from.as_os_str()), to: name_of(to.as_os_str()) };
-        self.line(key, &serde_json::to_string(&moved)?)
+        self.line(key, &to_json(&moved))
     }
 
-    fn line(&mut self, key: &RecordKey, payload: &str) -> io::Result<String> {
+    fn line(&mut self, key: &RecordKey, payload: &str) -> String {
         self.last = key.check(&self.last, payload);
-        Ok(with_check(payload, &self.last))
+        with_check(payload, &self.last)
     }
 }
 
@@ -258,9 +258,9 @@ mod tests {
     fn record(key: &RecordKey) -> String {
         let mut record = Record::default();
         let folders = Folders { sources: vec!["/pictures".into()], target: "/aside".into() };
-        let mut text = record.begin(key, folders).unwrap();
+        let mut text = record.begin(key, folders);
         for name in ["a", "b", "c,\"check\":\""] {
-            text += &record.add(key, &Path::new("/pictures").join(name), Path::new(name)).unwrap();
+            text += &record.add(key, &Path::new("/pictures").join(name), Path::new(name));
         }
         text
     }

@@ -62,15 +62,15 @@ pub fn measure_recall(
 mod tests {
     use super::*;
     use anchorhood_engine::Device;
+    use anchorhood_engine::vectors::to_unit_length;
 
     fn clustered(n: usize, dim: usize) -> Vec<f32> {
         let mut vectors = vec![0.0; n * dim];
         Draws::new(1, Stream::Test, 0, 0).fill_symmetric(&mut vectors, 0.2);
         for (i, row) in vectors.chunks_exact_mut(dim).enumerate() {
             row[i % dim] += 1.0;
-            let length = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-            row.iter_mut().for_each(|v| *v /= length);
         }
+        to_unit_length(&mut vectors, dim);
         vectors
     }
 

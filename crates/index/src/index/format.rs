@@ -29,6 +29,7 @@ use bytemuck::AnyBitPattern;
 use super::stored::VECTORS;
 use super::thumbnails::THUMBNAILS;
 use super::{IndexParts, StoredVectors, Thumbnails};
+use crate::checked_lines::to_json;
 use crate::labels::numbered_classes;
 use crate::{IndexedFolder, Lists, SearchError};
 
@@ -100,7 +101,6 @@ fn bytes<T: bytemuck::NoUninit>(values: &[T]) -> &[u8] {
 }
 
 fn metadata(parts: &IndexParts, classes: &[&String], path: &Path) -> BTreeMap<String, String> {
-    let json = |v: serde_json::Result<String>| v.expect("plain values become JSON");
     let here = std::path::absolute(path).ok();
     let here = here.as_deref().and_then(Path::parent);
     let folder = |f: &IndexedFolder| FolderField {
@@ -114,7 +114,7 @@ fn metadata(parts: &IndexParts, classes: &[&String], path: &Path) -> BTreeMap<St
         ("format", FORMAT.into()),
         ("model", parts.model.clone()),
         ("dtype", DTYPE.into()),
-        ("folders", json(serde_json::to_string(&folders))),
+        ("folders", to_json(&folders)),
     ];
     if let Some(path) = &parts.model_path {
         fields.push(("model_path", path.clone()));
@@ -123,11 +123,10 @@ fn metadata(parts: &IndexParts, classes: &[&String], path: &Path) -> BTreeMap<St
         fields.push(("layer", layer.clone()));
     }
     if let Some(preprocessing) = &parts.preprocessing {
-        let preprocessing = json(serde_json::to_string(preprocessing));
-        fields.push(("preprocessing", preprocessing));
+        fields.push(("preprocessing", to_json(preprocessing)));
     }
     if !classes.is_empty() {
-        fields.push(("classes", json(serde_json::to_string(classes))));
+        fields.push(("classes", to_json(&classes)));
     }
     if let Some((_, recall)) = &parts.lists {
         fields.push(("recall", recall.to_string()));

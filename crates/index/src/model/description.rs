@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::Model;
 use super::refit::has_layers_for;
 use crate::SearchError;
+use crate::checked_lines::to_json;
 
 /// All of a model but its numbers.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ impl Model {
             learnt_size: self.learnt_size,
             fingerprint: self.fingerprint.clone(),
         };
-        Ok(serde_json::to_string(&description).expect("plain values become JSON"))
+        Ok(to_json(&description))
     }
 }
 

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::description::Description;
 use super::{EngineModel, Model};
 use crate::SearchError;
+use crate::checked_lines::to_json;
 
 const FORMAT: &str = "anchorhood-model";
 const DTYPE: &str = "BF16";
@@ -67,9 +68,9 @@ impl Model {
         let fields = [
             ("format", FORMAT.into()),
             ("program", VERSION.into()),
-            ("network", json(&network)),
+            ("network", to_json(&network)),
             ("judged_layer", model.judged_layer().into()),
-            ("preprocessing", json(&self.input)),
+            ("preprocessing", to_json(&self.input)),
             ("dtype", DTYPE.into()),
             ("fingerprint", fingerprint(&model.network, &self.input, weights)),
         ];
@@ -149,10 +150,6 @@ impl Fields<'_> {
         let value = serde_json::from_str(self.text(name)?);
         value.map_err(|e| format!("its {name}: {e}"))
     }
-}
-
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("plain values become JSON")
 }
 
 fn rounded(tensor: &Tensor) -> Tensor {

@@ -11,22 +11,13 @@ use anchorhood_storage::protobuf::{Message, Wire, fields};
 use anchorhood_storage::{protobuf, read_varint};
 
 use crate::onnx::functions::Calls;
-use crate::onnx::messages::{Dimension as Dim, StringStringEntryProto, ValueInfoProto};
+use crate::onnx::messages::{Dimension, StringStringEntryProto, ValueInfoProto};
 use crate::onnx::plain::plain;
 
 /// Graphs within graphs (the branches of a condition), at most.
 const DEEPEST: usize = 8;
 /// Weights take at least so much of a byte each, in any of ONNX's types: two bits.
 const VALUES_IN_A_BYTE: u64 = 4;
-
-/// One of a tensor's dimensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dimension {
-    /// So many.
-    Fixed(usize),
-    /// As many as there are.
-    Any,
-}
 
 /// What goes in or comes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +26,8 @@ pub struct Value {
     pub name: String,
     /// `TensorProto.DataType`: 1 is 32-bit floats; 0 where it is no tensor.
     pub element: i32,
-    /// Its dimensions, where they are told.
-    pub shape: Option<Vec<Dimension>>,
+    /// Its dimensions, where they are told; none for one of which there may be any number.
+    pub shape: Option<Vec<Option<usize>>>,
 }
 
 /// Weights that lie in another file.
@@ -94,11 +85,9 @@ protobuf! {
 impl From<ValueInfoProto> for Value {
     fn from(info: ValueInfoProto) -> Value {
         let tensor = info.r#type.and_then(|t| t.tensor_type);
-        let dimension = |dim: &Dim| match dim.dim_value.map(usize::try_from) {
-            Some(Ok(n)) if n > 0 => Dimension::Fixed(n),
-            // Some exporters write 0 or −1 for a dimension that is not known.
-            _ => Dimension::Any,
-        };
+        // Some exporters write 0 or −1 for a dimension that is not known.
+        let known = |n: i64| usize::try_from(n).ok().filter(|n| *n > 0);
+        let dimension = |dim: &Dimension| dim.dim_value.and_then(known);
         let shape = tensor.as_ref().and_then(|t| t.shape.as_ref());
         Value {
             name: plain(&info.name),
@@ -272,7 +261,7 @@ mod tests {
     };
 
     fn value(name: &str, dims: &[i64]) -> ValueInfoProto {
-        let dim = |value: &i64| Dim { dim_value: Some(*value), dim_param: None };
+        let dim = |value: &i64| Dimension { dim_value: Some(*value), dim_param: None };
         let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
         let tensor_type = Some(TensorTypeProto { elem_type: 1, shape });
         ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }) }
@@ -313,10 +302,9 @@ mod tests {
         assert_eq!(header.name, "main");
         assert_eq!(header.metadata, [("a".to_string(), "b".to_string())]);
         let [x] = &header.inputs[..] else { panic!("weights are no input: {:?}", header.inputs) };
-        use Dimension::*;
-        let shape = vec![Any, Fixed(3), Fixed(32), Fixed(32)];
+        let shape = vec![None, Some(3), Some(32), Some(32)];
         assert_eq!((x.name.as_str(), x.element, &x.shape), ("x", 1, &Some(shape)));
-        assert_eq!(header.outputs[0].shape, Some(vec![Any, Fixed(8)]));
+        assert_eq!(header.outputs[0].shape, Some(vec![None, Some(8)]));
     }
 
     #[track_caller]

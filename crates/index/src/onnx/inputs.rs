@@ -1,6 +1,6 @@
 //! How does a network want its pictures?
 
-use crate::onnx::{Dimension, Header};
+use crate::onnx::Header;
 
 /// Pixels a side, at most.
 const LARGEST: usize = 4096;
@@ -51,10 +51,10 @@ impl PictureInput {
             ));
         };
         let (layout, sides) = match (a, c) {
-            (Dimension::Fixed(3), _) => (Layout::Nchw, [b, c]),
-            (_, Dimension::Fixed(3)) => (Layout::Nhwc, [a, b]),
-            (Dimension::Any, _) => (Layout::Nchw, [b, c]),
-            (Dimension::Fixed(n), _) => {
+            (Some(3), _) => (Layout::Nchw, [*b, *c]),
+            (_, Some(3)) => (Layout::Nhwc, [*a, *b]),
+            (None, _) => (Layout::Nchw, [*b, *c]),
+            (Some(n), _) => {
                 return Err(format!("its input `{name}` has {n} colours, not three"));
             }
         };
@@ -63,9 +63,10 @@ impl PictureInput {
             layout,
             size: side(name, sides)?,
             batch: match batch {
-                Dimension::Any => None,
-                Dimension::Fixed(n) if *n <= MOST_AT_A_TIME => Some(*n),
-                Dimension::Fixed(n) => return Err(format!("it takes {n} pictures at a time")),
+                Some(n) if *n > MOST_AT_A_TIME => {
+                    return Err(format!("it takes {n} pictures at a time"));
+                }
+                other => *other,
             },
         })
     }
@@ -101,14 +102,14 @@ impl PictureInput {
 }
 
 /// Pixels a side, where either side is told.
-fn side(name: &str, sides: [&Dimension; 2]) -> Result<Option<usize>, String> {
-    use Dimension::{Any, Fixed};
-    let size = match sides {
-        [Any, Any] => return Ok(None),
-        [Fixed(h), Fixed(w)] if h != w => {
-            return Err(format!("its input `{name}` is {h}×{w} pixels, and only squares are cut"));
-        }
-        [Fixed(n), _] | [Any, Fixed(n)] => *n,
+fn side(name: &str, sides: [Option<usize>; 2]) -> Result<Option<usize>, String> {
+    if let [Some(h), Some(w)] = sides
+        && h != w
+    {
+        return Err(format!("its input `{name}` is {h}×{w} pixels, and only squares are cut"));
+    }
+    let Some(size) = sides[0].or(sides[1]) else {
+        return Ok(None);
     };
     match size <= LARGEST {
         true => Ok(Some(size)),
@@ -120,10 +121,9 @@ fn side(name: &str, sides: [&Dimension; 2]) -> Result<Option<usize>, String> {
 mod tests {
     use super::*;
     use crate::onnx::Value;
-    use Dimension::{Any, Fixed};
 
-    fn header(inputs: &[(&str, i32, &[Dimension])]) -> Header {
-        let value = |(name, element, shape): &(&str, i32, &[Dimension])| Value {
+    fn header(inputs: &[(&str, i32, &[Option<usize>])]) -> Header {
+        let value = |(name, element, shape): &(&str, i32, &[Option<usize>])| Value {
             name: name.to_string(),
             element: *element,
             shape: Some(shape.to_vec()),
@@ -131,23 +131,23 @@ mod tests {
         Header { inputs: inputs.iter().map(value).collect(), ..Header::default() }
     }
 
-    fn of(shape: &[Dimension]) -> Result<PictureInput, String> {
+    fn of(shape: &[Option<usize>]) -> Result<PictureInput, String> {
         PictureInput::of(&header(&[("x", 1, shape)]))
     }
 
     #[test]
     fn layouts_sizes_and_batches_are_told_by_dimensions() {
-        let told = |shape: &[Dimension]| {
+        let told = |shape: &[Option<usize>]| {
             let input = of(shape).unwrap();
             (input.layout, input.size, input.batch)
         };
-        assert_eq!(told(&[Any, Fixed(3), Fixed(96), Fixed(96)]), (Layout::Nchw, Some(96), None));
+        assert_eq!(told(&[None, Some(3), Some(96), Some(96)]), (Layout::Nchw, Some(96), None));
         assert_eq!(
-            told(&[Fixed(1), Fixed(96), Fixed(96), Fixed(3)]),
+            told(&[Some(1), Some(96), Some(96), Some(3)]),
             (Layout::Nhwc, Some(96), Some(1))
         );
-        assert_eq!(told(&[Any, Any, Any, Any]), (Layout::Nchw, None, None));
-        assert_eq!(told(&[Any, Fixed(3), Any, Fixed(9)]), (Layout::Nchw, Some(9), None));
+        assert_eq!(told(&[None, None, None, None]), (Layout::Nchw, None, None));
+        assert_eq!(told(&[None, Some(3), None, Some(9)]), (Layout::Nchw, Some(9), None));
     }
 
     #[test]
@@ -156,19 +156,19 @@ mod tests {
             let said = said.unwrap_err();
             assert!(said.contains(why), "{said:?} lacks {why:?}");
         };
-        refused(of(&[Any, Fixed(1), Fixed(28), Fixed(28)]), "1 colours");
-        refused(of(&[Any, Fixed(512)]), "four dimensions");
-        refused(of(&[Any, Fixed(3), Fixed(224), Fixed(384)]), "224×384");
-        refused(of(&[Any, Fixed(3), Fixed(1 << 20), Any]), "a side");
-        refused(of(&[Fixed(1 << 20), Fixed(3), Any, Any]), "at a time");
+        refused(of(&[None, Some(1), Some(28), Some(28)]), "1 colours");
+        refused(of(&[None, Some(512)]), "four dimensions");
+        refused(of(&[None, Some(3), Some(224), Some(384)]), "224×384");
+        refused(of(&[None, Some(3), Some(1 << 20), None]), "a side");
+        refused(of(&[Some(1 << 20), Some(3), None, None]), "at a time");
         let texts = header(&[("input_ids", 7, &[]), ("pixel_values", 1, &[])]);
         refused(PictureInput::of(&texts), "input_ids, pixel_values");
-        refused(PictureInput::of(&header(&[("x", 10, &[Any; 4])])), "32-bit");
+        refused(PictureInput::of(&header(&[("x", 10, &[None; 4])])), "32-bit");
     }
 
     #[test]
     fn values_lie_as_the_layout_says() {
-        let mut input = of(&[Any, Fixed(3), Any, Any]).unwrap();
+        let mut input = of(&[None, Some(3), None, None]).unwrap();
         let bytes = [0, 1, 2, 255, 254, 253];
         let tables = [0.0, 1000.0, 2000.0].map(|c| std::array::from_fn(|byte| c + byte as f32));
         let mut to = [0.0; 6];

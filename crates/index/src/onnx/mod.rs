@@ -23,7 +23,7 @@ mod runtime;
 mod session;
 
 pub use encoder::{Encoder, is_onnx};
-pub use header::{Dimension, External, Header, Value};
+pub use header::{External, Header, Value};
 pub use inputs::{Layout, PictureInput};
 pub use outputs::{Kind, VectorOutput};
 pub use preprocessing::{CLIP, IMAGENET, MeanAndStd, Preprocessing, Source, Told, read_json};

@@ -89,13 +89,8 @@ fn add(pairs: &mut Vec<Pair>, i: usize, others: &[u32], similar: &[f32], above: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anchorhood_engine::vectors::to_unit_length;
     use anchorhood_storage::random::{Draws, Stream};
-
-    fn unit(mut row: Vec<f32>) -> Vec<f32> {
-        let length = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-        row.iter_mut().for_each(|v| *v /= length);
-        row
-    }
 
     /// 300 vectors of which 60 are near copies of the first and some of others, against plain
     /// loops.
@@ -105,11 +100,13 @@ mod tests {
         let dim = 16;
         let mut noise = vec![0.0; 300 * dim];
         draws.fill_symmetric(&mut noise, 1.0);
-        let mut rows: Vec<Vec<f32>> = noise.chunks(dim).map(|r| unit(r.to_vec())).collect();
+        to_unit_length(&mut noise, dim);
+        let mut rows: Vec<Vec<f32>> = noise.chunks(dim).map(<[f32]>::to_vec).collect();
         for i in 0..90 {
             let like = if i < 60 { 0 } else { 1 + i % 7 };
             let near = rows[like].iter().zip(&rows[200 + i]);
-            rows[100 + i] = unit(near.map(|(a, b)| a + 0.03 * b).collect());
+            rows[100 + i] = near.map(|(a, b)| a + 0.03 * b).collect();
+            to_unit_length(&mut rows[100 + i], dim);
         }
         let vectors: Vec<f32> = rows.concat();
         let found = similar_pairs(&Device::cpu(1), &vectors, dim, 0.98, &|_| {}).unwrap();

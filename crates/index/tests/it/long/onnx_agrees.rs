@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anchorhood_engine::Device;
+use anchorhood_engine::vectors::to_unit_length;
 use anchorhood_index::onnx::{Encoder, Runtime};
 use anchorhood_index::{Model, PictureIndex, SearchError};
 use anchorhood_testing::{python_with, skip};
@@ -40,12 +41,9 @@ fn floats(path: &Path) -> Vec<f32> {
 /// The vectors of all pictures at unit length.
 fn vectors(encoder: &Encoder, pictures: &[u8], one: usize) -> Vec<f32> {
     let parts = pictures.chunks(one * encoder.step());
-    let raw: Vec<f32> = parts.flat_map(|p| encoder.vectors(p).unwrap()).collect();
-    let unit = |row: &[f32]| {
-        let length = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-        row.iter().map(|v| v / length).collect::<Vec<f32>>()
-    };
-    raw.chunks_exact(encoder.dim()).flat_map(unit).collect()
+    let mut vectors: Vec<f32> = parts.flat_map(|p| encoder.vectors(p).unwrap()).collect();
+    to_unit_length(&mut vectors, encoder.dim());
+    vectors
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anchorhood_engine::vectors::to_unit_length;
 use anchorhood_serve::{Catalog, ServeOptions};
 use image::{Rgb, RgbImage};
 
@@ -27,9 +28,9 @@ fn shelf(folder: &Path, labelled: bool) -> Catalog {
         let spread = |d: usize| (i.max(1) * (7919 + 104_729 * d) % 1009) as f32 / 504.5 - 1.0;
         let mut vector: [f32; DIM] = std::array::from_fn(spread);
         vector[kind(i)] += 1.5;
-        let length = vector.iter().map(|v| v * v).sum::<f32>().sqrt();
-        vectors.extend(vector.map(|v| v / length));
+        vectors.extend(vector);
     }
+    to_unit_length(&mut vectors, DIM);
     let labels = (0..PICTURES).filter(|_| labelled).map(|i| KINDS[kind(i)].into());
     catalog(folder, names, labels.collect(), vectors)
 }
