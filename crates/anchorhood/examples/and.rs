@@ -15,16 +15,12 @@
 use std::error::Error;
 use std::time::Instant;
 
-use anchorhood::Device;
-use anchorhood::research::image_batches;
-use anchorhood::research::normalise;
-use anchorhood::research::{Augmentation, DataLoader, EpochOrder};
 use anchorhood::research::{
-    Batch, Buffer, ConvSpec, DeviceLoader, DevicePositives, Epoch, Graph, Loss, Network,
-    NetworkOptions, NodeId, Optimiser, Positives, Scan, SoftmaxLoss, Stream,
+    Augmentation, Batch, Buffer, ConvSpec, DataLoader, DeviceLoader, DevicePositives, Draws,
+    DrawsFor, Epoch, EpochOrder, Graph, Loss, Network, NetworkOptions, NodeId, Optimiser,
+    Positives, Scan, SoftmaxLoss, Stream, image_batches, normalise,
 };
-use anchorhood::research::{Draws, DrawsFor};
-use anchorhood::{Dataset, Images, Labels, LoadOptions, Pictures};
+use anchorhood::{Dataset, Device, Images, Labels, LoadOptions, Pictures};
 
 /// Any error, for `main` to print.
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;

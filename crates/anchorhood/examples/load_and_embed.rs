@@ -9,9 +9,7 @@
 
 use std::error::Error;
 
-use anchorhood::Device;
-use anchorhood::Model;
-use anchorhood::{Picture, Pictures};
+use anchorhood::{Device, Model, Picture, Pictures};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);

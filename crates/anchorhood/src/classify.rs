@@ -1,13 +1,12 @@
 //! A few labels carried to all images of an index, which to label next, and which are wrong.
 
-use anchorhood_engine::Device;
 use anchorhood_index::curate::{
     Guess, WrongLabel, classify, classify_logistic, label_next, leave_one_out, wrong_labels,
 };
-use anchorhood_index::{GivenLabels, PictureIndex, numbered_classes};
+use anchorhood_index::{GivenLabels, numbered_classes};
 
-use crate::Error;
 use crate::error::usage;
+use crate::{Error, Index};
 
 /// Labels up to which a logistic regression takes seconds.
 const FEW: usize = 10_000;
@@ -47,27 +46,29 @@ impl Classifier {
 
 /// An index of which some images have a class.
 pub struct LabelledIndex<'a> {
-    index: &'a PictureIndex,
+    index: &'a Index,
     classes: Vec<String>,
     given: Vec<Option<u32>>,
 }
 
 impl<'a> LabelledIndex<'a> {
     /// With these labels, or with its sub-folders' where there are none.
-    pub fn new(index: &'a PictureIndex, labels: Option<&GivenLabels>) -> Result<Self, Error> {
-        let parts = index.parts();
+    pub fn new(index: &'a Index, labels: Option<&GivenLabels>) -> Result<Self, Error> {
+        let parts = index.parts().parts();
         match labels {
-            Some(labels) => LabelledIndex::of(index, &labels.of(&parts.names, &index.folders())?),
+            Some(labels) => {
+                LabelledIndex::of(index, &labels.of(&parts.names, &index.parts().folders())?)
+            }
             None => LabelledIndex::of(index, &parts.classes),
         }
     }
 
     /// With a label, or none, for each image.
-    pub fn of(index: &'a PictureIndex, named: &[Option<String>]) -> Result<Self, Error> {
+    pub fn of(index: &'a Index, named: &[Option<String>]) -> Result<Self, Error> {
         if named.iter().all(Option::is_none) {
             return Err(usage!(
                 "{}: its sub-folders are no classes; give the labels with --labels",
-                folders_of(index)
+                index.folders()
             ));
         }
         let (classes, given) = numbered_classes(named);
@@ -76,7 +77,7 @@ impl<'a> LabelledIndex<'a> {
     }
 
     /// The images.
-    pub fn index(&self) -> &'a PictureIndex {
+    pub fn index(&self) -> &'a Index {
         self.index
     }
 
@@ -101,12 +102,15 @@ impl<'a> LabelledIndex<'a> {
     }
 
     /// A class for each image, with how sure it is.
-    pub fn classify(&self, device: &Device, by: Classifier, k: usize) -> Result<Vec<Guess>, Error> {
-        let (vectors, dim) = (self.index.vectors()?, self.index.parts().dim);
-        let votes = classify(device, vectors, dim, &self.given, k, &|_| {})?;
-        Ok(match by.with(self.labels()) {
-            Classifier::Auto | Classifier::Knn => votes,
-            Classifier::Logistic => classify_logistic(vectors, dim, &self.given, &votes),
+    pub fn classify(&self, by: Classifier, k: usize) -> Result<Vec<Guess>, Error> {
+        let (vectors, dim) = (self.index.vectors()?, self.index.dim());
+        let device = self.index.device();
+        device.within(|| {
+            let votes = classify(device, vectors, dim, &self.given, k, &|_| {})?;
+            Ok(match by.with(self.labels()) {
+                Classifier::Auto | Classifier::Knn => votes,
+                Classifier::Logistic => classify_logistic(vectors, dim, &self.given, &votes),
+            })
         })
     }
 
@@ -117,20 +121,14 @@ impl<'a> LabelledIndex<'a> {
 
     /// The images without a label whose labels would help most, the most helpful first.
     pub fn label_next(&self, guesses: &[Guess], count: usize) -> Result<Vec<usize>, Error> {
-        let (vectors, dim) = (self.index.vectors()?, self.index.parts().dim);
+        let (vectors, dim) = (self.index.vectors()?, self.index.dim());
         Ok(label_next(vectors, dim, &self.given, guesses, count))
     }
 
     /// The labels that are contradicted by the images most like theirs, the likeliest wrong first.
-    pub fn wrong_labels(&self, device: &Device, k: usize) -> Result<Vec<WrongLabel>, Error> {
-        let (vectors, dim) = (self.index.vectors()?, self.index.parts().dim);
-        Ok(wrong_labels(device, vectors, dim, &self.given, k, &|_| {})?)
+    pub fn wrong_labels(&self, k: usize) -> Result<Vec<WrongLabel>, Error> {
+        let (vectors, dim) = (self.index.vectors()?, self.index.dim());
+        let device = self.index.device();
+        Ok(device.within(|| wrong_labels(device, vectors, dim, &self.given, k, &|_| {}))?)
     }
-}
-
-/// The folders whose pictures an index has, in words.
-pub fn folders_of(index: &PictureIndex) -> String {
-    let folders = index.folders();
-    let named: Vec<String> = folders.iter().map(|f| f.path.display().to_string()).collect();
-    named.join(", ")
 }

@@ -28,6 +28,8 @@ pub enum ErrorKind {
     Usage,
     /// The machine's or a file's: something failed.
     Failed,
+    /// Nobody's: it was asked to stop, and what was done is kept.
+    Stopped,
 }
 
 impl Error {
@@ -39,6 +41,11 @@ impl Error {
     /// Something that failed.
     pub fn failed(message: impl Into<String>) -> Error {
         Error { kind: ErrorKind::Failed, inner: Box::new(Sentence(message.into())) }
+    }
+
+    /// Something that was asked to stop, and can go on.
+    pub fn stopped(message: impl Into<String>) -> Error {
+        Error { kind: ErrorKind::Stopped, inner: Box::new(Sentence(message.into())) }
     }
 
     /// Whose fault it is.
@@ -125,7 +132,6 @@ errors! {
         error => error.is_usage(),
     };
     ReportError: |_| false;
-    ReproduceError: ReproduceError::is_usage;
     SearchError: SearchError::is_usage;
     ServeError: |error| match error {
         ServeError::Search(error) => error.is_usage(),
@@ -134,6 +140,17 @@ errors! {
         _ => true,
     };
     TrainError: TrainError::is_usage;
+}
+
+impl From<ReproduceError> for Error {
+    fn from(error: ReproduceError) -> Self {
+        let kind = match &error {
+            ReproduceError::Stopped => ErrorKind::Stopped,
+            error if error.is_usage() => ErrorKind::Usage,
+            _ => ErrorKind::Failed,
+        };
+        Error { kind, inner: Box::new(error) }
+    }
 }
 
 /// Something that cannot be asked for, as `format!` says it.

@@ -114,3 +114,58 @@ pub fn latest_run(runs: &Path) -> Result<PathBuf, Error> {
         usage!("there is no run to resume in {}; start one with `anchorhood train`", runs.display())
     })
 }
+
+/// Files of models, which are no lists of images.
+const MODEL_ENDINGS: [&str; 5] = ["onnx", "safetensors", "pth", "pt", "bin"];
+
+/// Whether a word means images to look through (a folder, an archive, a list of files), and not an
+/// index of them.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir() || (path.is_file() && has_ending(path, &["tar", "txt"]))
+}
+
+/// Refuses a model that was given where a folder belongs.
+pub fn check_folders(runs: &Path, folders: &[PathBuf]) -> Result<(), Error> {
+    let is_model = |word: &&PathBuf| {
+        let named = |word: &str| word == Model::BASE || find_run(runs, word).is_ok();
+        let run = word.to_str().is_some_and(named);
+        (run && (!word.exists() || word.join("config.toml").is_file()))
+            || has_ending(word, &MODEL_ENDINGS)
+    };
+    match folders.iter().find(is_model) {
+        None => Ok(()),
+        Some(word) => Err(usage!(
+            "`{word}` is a model, not a folder of pictures; name it by `--model {word}`",
+            word = word.display()
+        )),
+    }
+}
+
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    endings.iter().any(|e| ending.eq_ignore_ascii_case(e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_refused_where_a_folder_belongs() {
+        let place = tempfile::tempdir().unwrap();
+        let runs = place.path().join("runs");
+        std::fs::create_dir_all(runs.join("mine")).unwrap();
+        std::fs::write(runs.join("mine/config.toml"), "").unwrap();
+        let refused = |word: &Path| {
+            let error = check_folders(&runs, &[place.path().to_owned(), word.to_owned()]).err();
+            error.is_some_and(|error| error.kind() == crate::ErrorKind::Usage)
+        };
+        for model in ["mine", "base", "weights.PTH", "m.onnx"] {
+            assert!(refused(Path::new(model)), "{model}");
+        }
+        assert!(refused(&runs.join("mine")));
+        for folder in [place.path(), Path::new("missing"), &place.path().join("l.txt")] {
+            assert!(!refused(folder), "{folder:?}");
+        }
+    }
+}

@@ -1,10 +1,10 @@
 //! What there is to learn from, to index and to judge on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anchorhood_data::{Dataset, LoadOptions, Pictures, open};
 
-use crate::Error;
+use crate::{Error, find};
 
 /// Images: a folder, a published data set, or pixels in memory. Files are read when something is
 /// done with them, in the size that it needs.
@@ -66,6 +66,17 @@ impl Images {
             Place::Named(name) => open(name, options)?,
             Place::InMemory(data) => (**data).clone().with_options(options)?,
         })
+    }
+
+    /// Whether a word means images to look through (a folder, an archive, a list of files), and not
+    /// an index of them.
+    pub fn are_in(path: &Path) -> bool {
+        find::is_folder(path)
+    }
+
+    /// Refuses a model that was given where a folder of images belongs.
+    pub fn check_folders(runs: &Path, folders: &[PathBuf]) -> Result<(), Error> {
+        find::check_folders(runs, folders)
     }
 
     pub(crate) fn dataset(&self) -> Option<&Dataset> {

@@ -54,6 +54,7 @@
 //! # Search a folder
 //!
 //! ```
+//! use anchorhood::FolderEmbedder;
 //! use anchorhood::prelude::*;
 //!
 //! # let place = tempfile::tempdir()?;
@@ -66,9 +67,9 @@
 //! #     picture.save(folder.join(name).with_extension("png"))?;
 //! # }
 //! # let query = folder.join("c.png");
-//! let (images, model) = (Images::open(&folder)?, Model::load(run)?);
-//! // Or `Index::build(&images, &model)`, in the user's cache; later `Index::open(&file, &model)`.
-//! let index = Index::build_at(&file, &images, &model, &Device::auto(), &mut |_| {})?;
+//! let model = Model::load(run)?;
+//! // Or `Index::build(&images, &model)`, in the user's cache; later `Index::open(&file)`.
+//! let index = FolderEmbedder::new([&folder], &model).index(&file)?;
 //! for hit in index.search_file(&query, 20)? {
 //!     println!("{hit}");
 //! }
@@ -88,16 +89,22 @@
 
 mod advice;
 mod classify;
+mod compare;
 mod device;
+mod duplicates;
 mod error;
 mod evaluate;
 mod explain;
+mod export;
+mod fetch;
 mod find;
+mod folder_embedder;
 mod folder_report;
 mod images;
 mod index;
 mod length;
 mod outliers;
+mod pages;
 mod pretrained;
 mod refit;
 pub mod research;
@@ -108,21 +115,24 @@ mod run_report;
 mod tensorboard;
 mod trainer;
 
-pub use classify::{Classifier, LabelledIndex, folders_of};
-pub use device::{gpus_of, largest_images, machine_of, open_device, open_device_again};
+pub use classify::{Classifier, LabelledIndex};
+pub use compare::{CompareOptions, ReproduceOptions, compare, experiments, reproduce};
+pub use device::open_device;
+pub use duplicates::{DuplicateSearch, FoundDuplicates, undo_moves};
 pub use error::{Error, ErrorKind};
-pub use evaluate::{Evaluation, evaluate, paper_settings, vote};
+pub use evaluate::{Evaluation, evaluate};
 pub use explain::Explained;
-pub use find::{checkpoint_of, embedding_file, find_run, latest_run, load_model, model_file};
-pub use folder_report::folder_events;
+pub use export::{ExportOptions, export};
+pub use fetch::{FetchEvent, FetchOptions, fetch_dataset, fetch_model};
+pub use find::{find_run, latest_run, load_model};
+pub use folder_embedder::{FolderEmbedder, FolderOptions};
 pub use images::Images;
-pub use index::{Index, SearchResult};
-pub use outliers::{Outlier, OutlierKind, outliers};
-pub use refit::{features_of_files, refit};
+pub use index::{Clustering, Index, SearchResult};
+pub use outliers::{Outlier, OutlierKind};
+pub use pages::PageOptions;
 pub use run::Run;
 pub use run_images::open_images_of;
-pub use run_options::{Configure, RunOptions, Settings};
-pub use run_report::write_run_report;
+pub use run_options::RunOptions;
 pub use trainer::Trainer;
 
 /// Who hears what happens.
@@ -130,18 +140,18 @@ pub type OnEvent<'a> = &'a mut (dyn FnMut(&Event) + Send);
 
 pub use anchorhood_data::{DATASETS, Dataset, Labels, LoadOptions, Picture, Pictures, Split};
 pub use anchorhood_engine::Device;
-pub use anchorhood_export::Exported;
 pub use anchorhood_index::curate::{
-    Appearance, Chosen, Cluster, Duplicate, DuplicateGroup, DuplicateOptions, Duplicates,
-    GraphOptions, Guess, KeepRule, WrongLabel,
+    Chosen, Cluster, DuplicateGroup, DuplicateOptions, Duplicates, GraphOptions, Guess, KeepRule,
+    WrongLabel,
 };
 pub use anchorhood_index::{GivenLabels, Model, PictureIndex};
 pub use anchorhood_report::Summary;
+pub use anchorhood_reproduce::{Allowance, Results, Scale, Standings, Told};
 pub use anchorhood_serve::ServeOptions;
 pub use anchorhood_train::methods::{METHODS, MethodSpec};
 pub use anchorhood_train::{
-    Accuracy, DeviceChoice, Event, LabelsChoice, MachineConfig, Position, PrecisionChoice, Preset,
-    RunConfig, RunEnded, SETTINGS, Setting, VERSION,
+    Accuracy, DeviceChoice, Event, LabelsChoice, MachineConfig, PrecisionChoice, Preset, RunConfig,
+    SETTINGS, Setting, VERSION,
 };
 
 /// What most programs need.

@@ -4,12 +4,11 @@ use std::cmp::Ordering;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use anchorhood_engine::Device;
-use anchorhood_index::PictureIndex;
 use anchorhood_index::curate::{Appearance, outlier_scores};
 use anchorhood_train::Event;
 
-use crate::{Error, OnEvent};
+use crate::index::loading;
+use crate::{Error, Index, OnEvent};
 
 /// What makes an image odd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +37,13 @@ pub struct Outlier {
 }
 
 /// All images of an index, the oddest first; of what files look like, those that can be read.
-pub fn outliers(
-    index: &PictureIndex,
-    device: &Device,
+pub(crate) fn outliers(
+    index: &Index,
     by: OutlierKind,
     on_event: OnEvent,
 ) -> Result<Vec<Outlier>, Error> {
     let mut found = match by {
-        OutlierKind::Unlike(k) => unlike(index, device, k, on_event)?,
+        OutlierKind::Unlike(k) => unlike(index, k, on_event)?,
         OutlierKind::Blurry | OutlierKind::Dark | OutlierKind::Bright | OutlierKind::Flat => {
             looking(index, by, on_event)
         }
@@ -96,23 +94,18 @@ impl OutlierKind {
     }
 }
 
-fn unlike(
-    index: &PictureIndex,
-    device: &Device,
-    k: usize,
-    on_event: OnEvent,
-) -> Result<Vec<Outlier>, Error> {
+fn unlike(index: &Index, k: usize, on_event: OnEvent) -> Result<Vec<Outlier>, Error> {
+    let (vectors, dim, device) = (index.vectors()?, index.dim(), index.device());
     let on_event = Mutex::new(on_event);
-    let (vectors, dim, pictures) = (index.vectors()?, index.parts().dim, index.len());
-    let on_event = |done| loading(&on_event, done, pictures);
-    let scores = outlier_scores(device, vectors, dim, k, &on_event);
+    let on_event = |done| loading(&on_event, done, index.len());
+    let scores = device.within(|| outlier_scores(device, vectors, dim, k, &on_event));
     let odd = |(picture, score)| Outlier { picture, score, appearance: None };
     Ok(scores?.into_iter().enumerate().map(odd).collect())
 }
 
-fn looking(index: &PictureIndex, by: OutlierKind, on_event: OnEvent) -> Vec<Outlier> {
+fn looking(index: &Index, by: OutlierKind, on_event: OnEvent) -> Vec<Outlier> {
     let on_event = Mutex::new(on_event);
-    let paths: Vec<PathBuf> = (0..index.len()).map(|i| index.picture(i)).collect();
+    let paths: Vec<PathBuf> = (0..index.len()).map(|i| index.path(i)).collect();
     let seen = Appearance::of_files(&paths, &|done| loading(&on_event, done, paths.len()));
     let (mut odd, mut unread) = (vec![], vec![]);
     for (picture, seen) in seen.into_iter().enumerate() {
@@ -132,11 +125,4 @@ fn looking(index: &PictureIndex, by: OutlierKind, on_event: OnEvent) -> Vec<Outl
         )));
     }
     odd
-}
-
-/// Tells that so many are done, unless somebody else is telling it.
-fn loading(on_event: &Mutex<OnEvent>, done: usize, pictures: usize) {
-    if let Ok(mut on_event) = on_event.try_lock() {
-        on_event(&Event::Loading { done, pictures });
-    }
 }

@@ -7,6 +7,10 @@
 //! both from then on. `examples/vicreg` does so; `examples/and.rs` writes the paper's method
 //! without any of the training loop.
 
+pub use crate::device::{gpus_of, machine_of};
+pub use crate::evaluate::{paper_settings, vote};
+pub use crate::find::model_file;
+pub use crate::run_options::{Configure, Settings};
 pub use anchorhood_data::{
     Archive, Augmentation, CheckReport, DataError, DataLoader, DatasetSpec, EpochOrder, Problem,
     Read, SplitCount, Squaring, normalise,
@@ -27,6 +31,7 @@ pub use anchorhood_train::methods::{
 };
 pub use anchorhood_train::{
     Checkpoint, Encoder, EncoderSource, EvaluationConfig, FeatureSource, Labelled, LayerFigures,
-    LayerOptions, LayerProgress, LayerProtocol, MethodConfig, NetworkConfig, Normalisation, RunDir,
-    TrainError, TrainingSet, ValidateOn, image_batches, judge, judge_layers, labelled_for,
+    LayerOptions, LayerProgress, LayerProtocol, MethodConfig, NetworkConfig, Normalisation,
+    Position, RunDir, RunEnded, TrainError, TrainingSet, ValidateOn, image_batches, judge,
+    judge_layers, labelled_for,
 };

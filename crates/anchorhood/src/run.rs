@@ -1,12 +1,20 @@
 //! A run that is on disk: its settings, what happened in it, its model.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
+use anchorhood_engine::Device;
 use anchorhood_index::Model;
-use anchorhood_report::{Summary, read_metrics};
+use anchorhood_report::{
+    AttentionOptions, AttentionStrip, ReportError, Summary, attention_strips, finished_rounds,
+    read_metrics,
+};
 use anchorhood_train::{Event, Outcome, Position, RunConfig, RunDir, RunEnded, embedding_path};
 
-use crate::Error;
+use crate::device::open_device_again;
+use crate::error::usage;
+use crate::run_report::write_run_report;
+use crate::{Error, OnEvent, open_images_of};
 
 /// A run: a folder with `config.toml`, `metrics.jsonl`, checkpoints and a report.
 #[derive(Clone, Debug)]
@@ -71,6 +79,78 @@ impl Run {
     /// What it came to: the table and the verdict that the command line prints.
     pub fn summary(&self) -> Result<Summary, Error> {
         Ok(Summary::of(&self.events()?))
+    }
+
+    /// Writes the one page about it, and gives its file. Its images are where `data` says, or where
+    /// they were; without them the page shows none, and does not replace one that may, unless that
+    /// is said (`overwrite`).
+    pub fn write_report(
+        &self,
+        data: Option<&str>,
+        overwrite: bool,
+        on_event: OnEvent,
+    ) -> Result<PathBuf, Error> {
+        let images = match open_images_of(&self.config, data) {
+            Err(error) if data.is_some() => return Err(error),
+            images => images.map_err(|error| error.with_advice()),
+        };
+        if let Err(why) = &images {
+            let why = format!("no pictures can be shown, because {why}");
+            on_event(&Event::warning(why));
+        }
+        let machine = &self.config.machine;
+        let said = Mutex::new(vec![]);
+        let open = || {
+            let keep = &mut |event: &Event| {
+                said.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+            };
+            open_device_again(machine, keep)
+        };
+        let written = write_run_report(&self.path, &images, &open, overwrite, on_event);
+        said.into_inner().unwrap_or_else(PoisonError::into_inner).iter().for_each(on_event);
+        written
+    }
+
+    /// Where its network looked in each round, as a strip for each of some training images, by
+    /// their numbers; weighed at the places of a layer (`conv5` where none is named). `progress`
+    /// hears how many of how many rounds are done.
+    pub fn attention(
+        &self,
+        images: &[usize],
+        layer: Option<&str>,
+        data: Option<&str>,
+        device: &Device,
+        progress: &dyn Fn(usize, usize),
+    ) -> Result<Vec<AttentionStrip>, Error> {
+        let rounds = finished_rounds(&self.path, &self.config);
+        if rounds.is_empty() {
+            return Err(usage!(
+                "{}: no round of this run is finished yet; each leaves a checkpoint at its end",
+                self.path.display()
+            ));
+        }
+        let data = open_images_of(&self.config, data)?;
+        let n = data.train.pictures.len();
+        if let Some(i) = images.iter().find(|i| **i >= n) {
+            return Err(usage!(
+                "--pictures {i}: {} has the training pictures 0 to {}",
+                data.name,
+                n - 1
+            ));
+        }
+        let options = AttentionOptions {
+            pictures: images,
+            layer: layer.unwrap_or("conv5"),
+            temperature: self.config.discovery.temperature as f32,
+        };
+        let progress = |done| progress(done, rounds.len());
+        let strips = attention_strips(device, &rounds, &self.config, &data, &options, &progress);
+        strips.map_err(|e| match e {
+            ReportError::Engine(e @ anchorhood_engine::Error::UnknownLayer { .. }) => {
+                usage!("--layer: {e}")
+            }
+            other => other.into(),
+        })
     }
 
     /// Its model, as it is used.

@@ -17,14 +17,13 @@ use anchorhood_train::{
 use crate::device::{gpus_of, largest_images, machine_of, open_device};
 use crate::error::usage;
 use crate::explain::Trace;
+use crate::folder_report::folder_events;
 use crate::length::{Timed, enough_epochs};
 use crate::refit::{forget_refitted, refit};
 use crate::run_options::Configure;
+use crate::run_report::write_run_report;
 use crate::tensorboard::Follower;
-use crate::{
-    Error, Explained, Images, OnEvent, Run, RunOptions, folder_events, pretrained, run_images,
-    write_run_report,
-};
+use crate::{Error, Explained, Images, OnEvent, Run, RunOptions, pretrained, run_images};
 
 /// A run that nobody stops.
 static NEVER: AtomicBool = AtomicBool::new(false);

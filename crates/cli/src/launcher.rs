@@ -7,8 +7,7 @@ use std::process::Command as Program;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorhood::gpus_of;
-use anchorhood::research::RunDir;
+use anchorhood::research::{RunDir, gpus_of};
 use anchorhood_distributed::{Launch, Processes};
 
 use crate::args::Command;

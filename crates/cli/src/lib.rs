@@ -69,7 +69,11 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
             if let Some(message) = &failure.message {
                 // So that no line of a message, or of a name in it, looks like one of the
                 // program's.
-                eprintln!("error: {}", message.replace('\n', "\n  "));
+                let message = message.replace('\n', "\n  ");
+                match failure.code {
+                    Failure::STOPPED => eprintln!("{message}"),
+                    _ => eprintln!("error: {message}"),
+                }
             }
             failure.code
         }

@@ -3,25 +3,17 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anchorhood::Picture;
 use anchorhood::{
-    Chosen, Cluster, DuplicateGroup, DuplicateOptions, GraphOptions, Guess, KeepRule, WrongLabel,
-};
-use anchorhood::{Classifier, Error, LabelledIndex, OutlierKind, outliers};
-use anchorhood::{GivenLabels, PictureIndex};
-use anchorhood_data::LabelChoice;
-use anchorhood_index::curate::{Hit, graph_clusters, kmeans_clusters};
-use anchorhood_index::{
-    CopySearch, Decisions, FolderEvent, FolderJob, FolderOutcome, SearchError, cached_index,
-    decide_not_duplicates,
+    Classifier, Clustering, DuplicateGroup, DuplicateOptions, DuplicateSearch, Error, Event,
+    FolderEmbedder, FolderOptions, FoundDuplicates, GivenLabels, GraphOptions, Guess, KeepRule,
+    LabelledIndex, LabelsChoice, OutlierKind, Picture, WrongLabel,
 };
 use anchorhood_report::{Sheet, Shown, Tile};
-use anchorhood_storage::Disk;
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::InputError;
+use crate::errors::{InputError, exception};
 use crate::lent::copied;
 use crate::model::{Loaded, Model, rows};
 use crate::serve::Server;
@@ -35,7 +27,7 @@ static MAKING: Mutex<()> = Mutex::new(());
 /// An index, and the model that made it where it is there.
 #[pyclass(frozen, module = "anchorhood._native")]
 pub struct Index {
-    index: Arc<PictureIndex>,
+    index: Arc<anchorhood::Index>,
     loaded: Option<Arc<Loaded>>,
 }
 
@@ -61,16 +53,8 @@ impl Asked {
     }
 }
 
-/// What happens while an index is made.
-enum Making {
-    Progress(usize, usize),
-    Skipped(String, String),
-}
-
-/// How many pictures were added, changed, removed and kept.
-type ChangeCounts = (usize, usize, usize, usize);
-/// An index, what changed, and the files that were passed over, each with the reason.
-type Built = (Index, ChangeCounts, Vec<(String, String)>);
+/// A cluster: pictures and their similarities.
+type Cluster = Vec<(usize, f32)>;
 /// The kept image, why it is, and its copies: each with its kind and how alike they are.
 type Group = (usize, Vec<String>, Vec<(usize, String, f32)>);
 /// A picture of a sheet: the heading of the group that it begins, its number, its bar, whether it
@@ -80,8 +64,7 @@ type SheetPicture = (Option<String>, usize, Option<f32>, bool, String);
 #[pymethods]
 impl Index {
     /// Embeds folders and saves their index, or brings the one that is there up to date. `progress`
-    /// is told how many of how many files are done. Gives the index, what changed, and the files
-    /// that were passed over.
+    /// is told how many of how many files are done.
     #[staticmethod]
     #[pyo3(signature = (folders, path, model, layer, batch, thumbnails, labels, overwrite, progress))]
     fn build(
@@ -95,97 +78,62 @@ impl Index {
         labels: bool,
         overwrite: bool,
         progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Built> {
+    ) -> PyResult<Index> {
         let loaded = model.loaded.clone();
-        let mut skipped = vec![];
-        let mut hear = |making| match (making, &progress) {
-            (Making::Progress(done, total), Some(progress)) => {
-                progress.call1((done, total)).map(|_| ())
-            }
-            (Making::Progress(..), None) => Ok(()),
-            (Making::Skipped(name, why), _) => {
-                skipped.push((name, why));
-                Ok(())
-            }
+        let mut hear = |done: (usize, usize)| match &progress {
+            Some(progress) => progress.call1(done).map(|_| ()),
+            None => Ok(()),
         };
+        let labels = if labels { LabelsChoice::Auto } else { LabelsChoice::None };
+        let threads = loaded.threads;
+        let usual = FolderOptions::default();
+        let options =
+            FolderOptions { labels, layer, batch, threads, thumbnails, overwrite, ..usual };
         let kept = loaded.clone();
         let made = work(py, KEEPS, &mut hear, move |worker| {
             let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-            let path = match path {
-                Some(path) => path,
-                None => cached_index(&kept.model, &folders, layer.as_deref())?,
+            let mut warnings = Warnings::default();
+            let embedder = FolderEmbedder::new(folders, &kept.model)
+                .options(options)
+                .device(kept.device.clone())
+                .stop_when(worker.stop())
+                .on_event(|event| match event {
+                    Event::Loading { done, pictures } => worker.tell((*done, *pictures)),
+                    other => warnings.hear(other),
+                });
+            let index = match path {
+                Some(path) => embedder.index(path),
+                None => embedder.cached_index(),
             };
-            let job = FolderJob {
-                labels: if labels { LabelChoice::Auto } else { LabelChoice::None },
-                layer: layer.as_deref(),
-                batch,
-                thumbnail: thumbnails,
-                threads: kept.threads,
-                ..FolderJob::new(&kept.model, &folders, &path)
-            };
-            let known = match path.exists() && !overwrite {
-                true => Some(known(&path, &job)?),
-                false => None,
-            };
-            let job = FolderJob { known: known.as_ref(), ..job };
-            let mut tell = |event: FolderEvent| match event {
-                FolderEvent::Progress { done, total } => {
-                    worker.tell(Making::Progress(done, total));
-                }
-                FolderEvent::Skipped { name, why } => {
-                    worker.tell(Making::Skipped(name.into(), why.into()));
-                }
-                FolderEvent::Found { .. }
-                | FolderEvent::Looked { .. }
-                | FolderEvent::FolderPassedOver { .. }
-                | FolderEvent::JournalCut { .. }
-                | FolderEvent::GoesOn { .. }
-                | FolderEvent::Embedded { .. } => {}
-            };
-            match job.run(&kept.device, &mut tell, worker.stop())? {
-                FolderOutcome::Finished(done) => {
-                    Ok(Some(done.save(&path, &job, &kept.device, false)?))
-                }
-                FolderOutcome::Stopped { .. } => Ok(None),
-            }
+            Ok((index?, warnings))
         });
-        let (made, interrupted) = made?;
+        let ((index, warnings), interrupted) = made?;
         if let Some(interrupted) = interrupted {
             return Err(interrupted);
         }
-        let (index, changes) = made.expect("it is stopped by an exception alone");
-        let index = Index { index: Arc::new(index), loaded: Some(loaded) };
-        let counts = (changes.added, changes.changed, changes.removed, changes.kept);
-        Ok((index, counts, skipped))
+        warnings.say(py)?;
+        Ok(Index { index: Arc::new(index), loaded: Some(loaded) })
     }
 
-    /// Opens an index, whose folders may have been moved, with the model that made it where it is
-    /// given.
+    /// Opens an index, whose folders may have been moved.
     #[staticmethod]
-    fn load(
-        py: Python<'_>,
-        path: PathBuf,
-        moved: Vec<PathBuf>,
-        model: Option<&Model>,
-    ) -> PyResult<Index> {
-        let loaded = model.map(|model| model.loaded.clone());
-        let with = loaded.clone();
-        let index = compute(py, move |_| {
-            let mut index = PictureIndex::load(&path)?;
-            index.moved_to(&moved)?;
-            if let Some(loaded) = with {
-                index.check_model(&loaded.model)?;
-            }
-            Ok(index)
-        })?;
-        Ok(Index { index: Arc::new(index), loaded })
+    fn load(py: Python<'_>, path: PathBuf, moved: Vec<PathBuf>) -> PyResult<Index> {
+        let open = move |_: &_| anchorhood::Index::open(&path)?.moved_to(&moved);
+        Ok(Index { index: Arc::new(compute(py, open)?), loaded: None })
+    }
+
+    /// The file of the model that made it, or `base`, where it can be found.
+    fn find_model(&self, py: Python<'_>) -> PyResult<Option<PathBuf>> {
+        let index = self.index.clone();
+        compute(py, move |_| Ok(index.model().map(|model| model.path().into())))
     }
 
     /// The same index with the model that made it.
     fn with_model(&self, model: &Model) -> PyResult<Index> {
-        let fits = self.index.check_model(&model.loaded.model);
-        fits.map_err(|e| crate::errors::exception(e.into()))?;
-        Ok(Index { index: self.index.clone(), loaded: Some(model.loaded.clone()) })
+        let (index, loaded) = ((*self.index).clone(), model.loaded.clone());
+        let index = index.with_model(&loaded.model).map_err(exception)?;
+        let index = Arc::new(index.on(loaded.device.clone()));
+        Ok(Index { index, loaded: Some(loaded) })
     }
 
     fn __len__(&self) -> usize {
@@ -194,47 +142,47 @@ impl Index {
 
     #[getter]
     fn path(&self) -> PathBuf {
-        self.index.path().into()
+        self.index.file().into()
     }
 
     #[getter]
     fn folders(&self) -> Vec<PathBuf> {
-        let folders = self.index.folders().into_iter();
+        let folders = self.index.parts().folders().into_iter();
         folders.map(|folder| folder.path).collect()
     }
 
     #[getter]
     fn names(&self) -> Vec<String> {
-        self.index.parts().names.clone()
+        self.index.parts().parts().names.clone()
     }
 
     #[getter]
     fn labels(&self) -> Vec<Option<String>> {
-        self.index.parts().classes.clone()
+        self.index.parts().parts().classes.clone()
     }
 
     #[getter]
     fn layer(&self) -> Option<String> {
-        self.index.parts().layer.clone()
+        self.index.parts().parts().layer.clone()
     }
 
     /// What the model that made it was called, and its fingerprint.
     #[getter]
     fn made_by(&self) -> (Option<String>, String) {
-        let parts = self.index.parts();
+        let parts = self.index.parts().parts();
         (parts.model_path.clone(), parts.model.clone())
     }
 
     fn picture(&self, i: usize) -> PyResult<PathBuf> {
         self.check(i)?;
-        Ok(self.index.picture(i))
+        Ok(self.index.path(i))
     }
 
     /// All vectors.
     fn vectors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let index = self.index.clone();
         let vectors = compute(py, move |_| Ok(index.vectors()?.to_vec()))?;
-        rows(py, self.index.parts().dim, vectors)
+        rows(py, self.index.dim(), vectors)
     }
 
     /// The `k` pictures most similar to each of some vectors.
@@ -245,7 +193,7 @@ impl Index {
         k: usize,
         exact: bool,
     ) -> PyResult<Vec<Vec<(usize, f32)>>> {
-        let dim = self.index.parts().dim;
+        let dim = self.index.dim();
         let given = vectors.shape()[1];
         if given != dim {
             return Err(InputError::new_err(format!(
@@ -253,25 +201,20 @@ impl Index {
             )));
         }
         let (index, queries) = (self.index.clone(), vectors.to_vec()?);
-        let pool = self.loaded.clone();
         compute(py, move |_| {
-            let find = |query: &[f32]| match exact {
-                true => index.nearest_exactly(query, k),
-                false => index.nearest(query, k),
+            let find = |query: &[f32]| {
+                let found = match exact {
+                    true => index.search_all(query, k)?,
+                    false => index.search(query, k)?,
+                };
+                Ok(found.into_iter().map(|hit| (hit.number, hit.similarity)).collect())
             };
-            let search = || queries.chunks_exact(dim).map(find).collect();
-            let found: Result<Vec<Vec<Hit>>, SearchError> = match &pool {
-                Some(loaded) => loaded.device.within(search),
-                None => search(),
-            };
-            let pair = |hit: Hit| (hit.index, hit.similarity);
-            let pairs = |hits: Vec<Hit>| hits.into_iter().map(pair).collect();
-            Ok(found?.into_iter().map(pairs).collect())
+            queries.chunks_exact(dim).map(find).collect()
         })
     }
 
     /// Groups of duplicates, among themselves or with those of another index, whose numbers come
-    /// after these; and bursts.
+    /// after these.
     fn duplicates(
         &self,
         py: Python<'_>,
@@ -280,7 +223,7 @@ impl Index {
         nearest: Option<usize>,
         keep: Vec<String>,
         decisions: Option<PathBuf>,
-    ) -> PyResult<(Vec<Group>, Vec<Vec<usize>>)> {
+    ) -> PyResult<Duplicates> {
         let usual = DuplicateOptions::default();
         let rules: Result<Vec<KeepRule>, _> = keep.iter().map(|rule| rule.parse()).collect();
         let rules = rules.map_err(|e| InputError::new_err(format!("keep: {e}")))?;
@@ -293,24 +236,11 @@ impl Index {
         let (index, against) = (self.index.clone(), against.map(|other| other.index.clone()));
         let found = compute(py, move |_| {
             if let Some(against) = &against {
-                against.check_model(&loaded.model)?;
+                against.parts().check_model(&loaded.model)?;
             }
-            let decisions = match decisions {
-                Some(path) => Decisions::load(&Disk, &path)?,
-                None => Decisions::of_user()?,
-            };
-            let find = || {
-                let search = CopySearch::new(&index, against.as_deref())?;
-                search.find(&loaded.device, &options, &decisions, &|_, _, _| {})
-            };
-            Ok(loaded.device.within(find)?)
+            search(&index, against.as_deref(), decisions)?.find(&options, &|_, _, _| {})
         })?;
-        let group = |group: &DuplicateGroup| {
-            let why = group.why.iter().map(|why| why.to_string()).collect();
-            let other = |d: &anchorhood::Duplicate| (d.picture, d.kind.to_string(), d.score);
-            (group.keep, why, group.others.iter().map(other).collect())
-        };
-        Ok((found.groups.iter().map(group).collect(), found.bursts))
+        Ok(Duplicates(Arc::new(found)))
     }
 
     /// Remembers that two images, by their names or paths, are no duplicates; one may be of another
@@ -324,24 +254,14 @@ impl Index {
     ) -> PyResult<bool> {
         let (index, against) = (self.index.clone(), against.map(|other| other.index.clone()));
         compute(py, move |_| {
-            let path = decisions.or_else(Decisions::file_of_user).ok_or_else(|| {
-                Error::usage("neither XDG_DATA_HOME nor HOME says where to remember it; name a file by --decisions")
-            })?;
-            let search = CopySearch::new(&index, against.as_deref())?;
-            let [a, b] = [search.number(&pair.0)?, search.number(&pair.1)?];
-            let decided = search.decided(a, b)?;
-            Ok(decide_not_duplicates(&Disk::shared(), &path, decided)?)
+            let search = search(&index, against.as_deref(), decisions)?;
+            Ok(search.not_duplicates(&pair.0, &pair.1)?.1)
         })
     }
 
     /// Every picture in one of `k` clusters.
     fn kmeans(&self, py: Python<'_>, k: usize, seed: u64) -> PyResult<Vec<Cluster>> {
-        let (index, loaded) = (self.index.clone(), self.needs_model()?);
-        compute(py, move |_| {
-            let (vectors, dim) = (index.vectors()?, index.parts().dim);
-            let work = || kmeans_clusters(&loaded.device, vectors, dim, k, seed);
-            Ok(loaded.device.within(work)?)
-        })
+        self.cluster(py, Clustering::KMeans { clusters: k, seed })
     }
 
     /// Groups of pictures that are each other's neighbours.
@@ -352,13 +272,7 @@ impl Index {
         above: f32,
         least: usize,
     ) -> PyResult<Vec<Cluster>> {
-        let (index, loaded) = (self.index.clone(), self.needs_model()?);
-        let options = GraphOptions { neighbours, above, least };
-        compute(py, move |_| {
-            let (vectors, dim) = (index.vectors()?, index.parts().dim);
-            let work = || graph_clusters(&loaded.device, vectors, dim, &options, &|_| {});
-            Ok(loaded.device.within(work)?)
-        })
+        self.cluster(py, Clustering::Graph(GraphOptions { neighbours, above, least }))
     }
 
     /// The oddest pictures: number and score; and what there is to know.
@@ -368,10 +282,10 @@ impl Index {
                 "by: there is no `{by}`; there are unlike, blurry, dark, bright and flat"
             ))
         })?;
-        let (index, loaded) = (self.index.clone(), self.needs_model()?);
+        let index = self.computing()?;
         let (found, warnings) = compute(py, move |_| {
             let mut warnings = Warnings::default();
-            let found = outliers(&index, &loaded.device, by, &mut |event| warnings.hear(event))?;
+            let found = index.outliers(by, &mut |event| warnings.hear(event))?;
             Ok((found.iter().map(|o| (o.picture, o.score)).collect(), warnings))
         })?;
         warnings.say(py)?;
@@ -390,10 +304,10 @@ impl Index {
         let by = Classifier::named(by).ok_or_else(|| {
             InputError::new_err(format!("by: there is no `{by}`; there are auto, knn and logistic"))
         })?;
-        let (index, loaded) = (self.index.clone(), self.needs_model()?);
+        let index = self.computing()?;
         compute(py, move |_| {
             let labelled = AskedLabels::of(labels.as_ref(), &index)?;
-            let guesses = loaded.device.within(|| labelled.classify(&loaded.device, by, k))?;
+            let guesses = labelled.classify(by, k)?;
             let class = |number| labelled.class(number).to_string();
             let guessed = |g: &Guess| {
                 (class(g.class), g.confidence, g.second.map(|(c, of_it)| (class(c), of_it)))
@@ -410,10 +324,10 @@ impl Index {
         labels: Option<AskedLabels>,
         k: usize,
     ) -> PyResult<Vec<DoubtedLabel>> {
-        let (index, loaded) = (self.index.clone(), self.needs_model()?);
+        let index = self.computing()?;
         compute(py, move |_| {
             let labelled = AskedLabels::of(labels.as_ref(), &index)?;
-            let found = loaded.device.within(|| labelled.wrong_labels(&loaded.device, k))?;
+            let found = labelled.wrong_labels(k)?;
             let class = |number| labelled.class(number).to_string();
             let told = |w: &WrongLabel| {
                 let (own, likely) = (class(w.given), class(w.likely));
@@ -430,15 +344,10 @@ impl Index {
         count: usize,
         already: Vec<usize>,
     ) -> PyResult<Vec<(usize, Option<f32>)>> {
-        already.iter().try_for_each(|i| self.check(*i))?;
-        let (index, loaded) = (self.index.clone(), self.needs_model()?);
+        let index = self.computing()?;
         compute(py, move |_| {
-            let (vectors, dim) = (index.vectors()?, index.parts().dim);
-            let choose =
-                || anchorhood_index::curate::select(vectors, dim, count, &already, &mut |_| {});
-            let pair = |chosen: Chosen| (chosen.index, chosen.similarity);
-            let chosen = loaded.device.within(choose);
-            Ok(chosen.into_iter().map(pair).collect())
+            let chosen = index.select(count, &already, &mut |_| {})?;
+            Ok(chosen.iter().map(|one| (one.index, one.similarity)).collect())
         })
     }
 
@@ -453,14 +362,9 @@ impl Index {
     ) -> PyResult<Bound<'py, PyBytes>> {
         pictures.iter().try_for_each(|shown| self.check(shown.1))?;
         let query = query.map(Asked::of).transpose()?;
-        let (index, pool) = (self.index.clone(), self.loaded.clone());
-        let png = compute(py, move |_| {
-            let draw = || draw(&index, query, &pictures, side);
-            match &pool {
-                Some(loaded) => loaded.device.within(draw),
-                None => draw(),
-            }
-        })?;
+        let index = self.index.clone();
+        let png =
+            compute(py, move |_| index.device().within(|| draw(&index, query, &pictures, side)))?;
         Ok(PyBytes::new(py, &png))
     }
 
@@ -472,7 +376,7 @@ impl Index {
         port: u16,
         token: Option<String>,
     ) -> PyResult<Server> {
-        let (index, loaded) = ((*self.index).clone(), self.loaded.clone());
+        let (index, loaded) = (self.index.parts().clone(), self.loaded.clone());
         Server::start(py, index, loaded, host, port, token)
     }
 }
@@ -492,10 +396,20 @@ impl Index {
         let needed = || {
             InputError::new_err(format!(
                 "{}: the model that made this index is not at hand; open it with Index.load(path, model=…)",
-                self.index.path().display()
+                self.index.file().display()
             ))
         };
         self.loaded.clone().ok_or_else(needed)
+    }
+
+    /// The index on its model's device, to compute with.
+    fn computing(&self) -> PyResult<Arc<anchorhood::Index>> {
+        self.needs_model().map(|_| self.index.clone())
+    }
+
+    fn cluster(&self, py: Python<'_>, by: Clustering) -> PyResult<Vec<Cluster>> {
+        let index = self.computing()?;
+        compute(py, move |_| index.cluster(&by, &mut |_| {}))
     }
 }
 
@@ -516,7 +430,10 @@ pub enum AskedLabels {
 
 impl AskedLabels {
     /// With these labels, or the sub-folders'.
-    fn of<'a>(labels: Option<&Self>, index: &'a PictureIndex) -> Result<LabelledIndex<'a>, Error> {
+    fn of<'a>(
+        labels: Option<&Self>,
+        index: &'a anchorhood::Index,
+    ) -> Result<LabelledIndex<'a>, Error> {
         match labels {
             Some(AskedLabels::Each(labels)) => LabelledIndex::of(index, labels),
             Some(AskedLabels::File(file)) => {
@@ -527,18 +444,73 @@ impl AskedLabels {
     }
 }
 
-/// The index that is there, if this job can bring it up to date.
-fn known(path: &std::path::Path, job: &FolderJob) -> Result<PictureIndex, Error> {
-    PictureIndex::to_bring_up_to_date(path, job).map_err(|why| {
-        Error::usage(format!(
-            "{}: exists already, and {why}; choose another path, or give overwrite=True to replace it",
-            path.display()
-        ))
+/// A search for duplicates, with the user's decisions or those in a file.
+fn search<'a>(
+    index: &'a anchorhood::Index,
+    against: Option<&'a anchorhood::Index>,
+    decisions: Option<PathBuf>,
+) -> Result<DuplicateSearch<'a>, Error> {
+    let search = DuplicateSearch::new(index, against)?;
+    Ok(match decisions {
+        Some(file) => search.decisions(file),
+        None => search,
+    })
+}
+
+/// Groups of duplicates, which can be moved.
+#[pyclass(frozen, module = "anchorhood._native")]
+pub struct Duplicates(Arc<FoundDuplicates>);
+
+/// Where each file was, and where it is; and those that were left, each with the reason.
+type Moved = (Vec<(PathBuf, PathBuf)>, Vec<(PathBuf, String)>);
+
+#[pymethods]
+impl Duplicates {
+    #[getter]
+    fn groups(&self) -> Vec<Group> {
+        let group = |group: &DuplicateGroup| {
+            let why = group.why.iter().map(|why| why.to_string()).collect();
+            let other =
+                |d: &anchorhood_index::curate::Duplicate| (d.picture, d.kind.to_string(), d.score);
+            (group.keep, why, group.others.iter().map(other).collect())
+        };
+        self.0.groups.iter().map(group).collect()
+    }
+
+    /// Photographs of one scene that are no copies.
+    #[getter]
+    fn bursts(&self) -> Vec<Vec<usize>> {
+        self.0.bursts.clone()
+    }
+
+    /// Moves all but the kept picture of each group to a folder, or says what would be moved.
+    fn move_to(&self, py: Python<'_>, folder: PathBuf, dry_run: bool) -> PyResult<Moved> {
+        let found = self.0.clone();
+        compute(py, move |_| {
+            let done = match dry_run {
+                true => found.would_move_to(&folder)?,
+                false => found.move_to(&folder)?,
+            };
+            Ok((done.moved, done.left))
+        })
+    }
+}
+
+/// Puts back what was moved: how many were, how many were there already, and those that were left.
+#[pyfunction]
+pub fn undo_moves(
+    py: Python<'_>,
+    record: PathBuf,
+    trust: bool,
+) -> PyResult<(usize, usize, Vec<(PathBuf, String)>)> {
+    compute(py, move |_| {
+        let done = anchorhood::undo_moves(&record, trust)?;
+        Ok((done.moved, done.there, done.left))
     })
 }
 
 fn draw(
-    index: &PictureIndex,
+    index: &anchorhood::Index,
     query: Option<Asked>,
     pictures: &[SheetPicture],
     side: usize,
@@ -559,7 +531,7 @@ fn draw(
             sheet.begin_group(heading);
         }
         sheet.push_shown(
-            index,
+            index.parts(),
             &[Shown { picture: *picture, bar: *bar, framed: *framed, note: note.clone() }],
         );
     }

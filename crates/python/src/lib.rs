@@ -33,7 +33,7 @@ mod _native {
     use super::errors::InputError;
 
     #[pymodule_export]
-    use super::index::Index;
+    use super::index::{Duplicates, Index, undo_moves};
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]

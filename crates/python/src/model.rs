@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anchorhood::Device;
-use anchorhood::Exported;
 use anchorhood::research::Squaring;
-use anchorhood::{Error, Images, evaluate, load_model, open_device};
-use anchorhood::{MachineConfig, Preset};
-use anchorhood::{Picture, Pictures};
+use anchorhood::{
+    Device, Error, ExportOptions, Images, MachineConfig, Picture, Pictures, Preset, evaluate,
+    export, load_model, open_device,
+};
+use anchorhood_export::Exported;
 use anchorhood_index::{Embedder, SearchError, embed_paths};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods};
 use pyo3::prelude::*;
@@ -250,10 +250,35 @@ impl Model {
         Ok((rows(py, dim, vectors)?, failed))
     }
 
-    /// Writes an ONNX file.
-    fn save_onnx(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    /// Writes files for other programs: ONNX, weights, timm's folder, a model alone. Gives for each
+    /// how it is loaded.
+    #[pyo3(signature = (onnx, safetensors, timm, bf16, size, whiten_on, whiten, overwrite))]
+    fn export(
+        &self,
+        py: Python<'_>,
+        onnx: Option<PathBuf>,
+        safetensors: Option<PathBuf>,
+        timm: Option<PathBuf>,
+        bf16: Option<PathBuf>,
+        size: Option<usize>,
+        whiten_on: Option<PathBuf>,
+        whiten: f64,
+        overwrite: bool,
+    ) -> PyResult<Vec<String>> {
         let loaded = self.loaded.clone();
-        compute(py, move |_| Ok(Exported::of(&loaded.model)?.save_onnx(&path)?))
+        let threads = loaded.threads;
+        let options = ExportOptions {
+            onnx,
+            safetensors,
+            timm,
+            bf16,
+            size,
+            whiten_on,
+            whiten,
+            overwrite,
+            threads,
+        };
+        compute(py, move |_| export(&loaded.model, &options, &|| Ok(loaded.device.clone())))
     }
 
     /// kNN accuracy of its vectors and of raw pixels on labelled pictures: of a place, or given.

@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anchorhood::Error;
-use anchorhood::PictureIndex;
-use anchorhood::ServeOptions;
+use anchorhood::{Error, PictureIndex, ServeOptions};
 use anchorhood_serve::{Collection, Hearers, ServeError, Stop};
 use pyo3::prelude::*;
 

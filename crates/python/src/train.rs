@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anchorhood::METHODS;
-use anchorhood::Summary;
 use anchorhood::research::RunDir;
-use anchorhood::{Dataset, Labels, Pictures, Split};
-use anchorhood::{Error, Images, RunOptions, Trainer, find_run};
-use anchorhood::{Event, Preset, SETTINGS, Setting};
+use anchorhood::{
+    Dataset, Error, Event, Images, Labels, METHODS, Pictures, Preset, RunOptions, SETTINGS,
+    Setting, Split, Summary, Trainer, find_run,
+};
 use anchorhood_report::{curve_svg, read_metrics};
 use anchorhood_train::{Kind, embedding_path};
 use numpy::{PyArray4, PyArrayMethods, PyUntypedArrayMethods};

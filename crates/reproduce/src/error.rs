@@ -63,7 +63,7 @@ pub enum ReproduceError {
         why: String,
     },
     /// It was asked to stop, and what was trained is saved.
-    #[error("stopped, and saved")]
+    #[error("stopped and saved; the same command goes on")]
     Stopped,
     /// A run failed.
     #[error(transparent)]

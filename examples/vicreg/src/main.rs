@@ -7,8 +7,7 @@
 
 use std::process::ExitCode;
 
-use anchorhood::DATASETS;
-use anchorhood::METHODS;
+use anchorhood::{DATASETS, METHODS};
 
 mod csv;
 mod vicreg;

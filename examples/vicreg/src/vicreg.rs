@@ -10,9 +10,9 @@
 //! λ = μ = 25, ν = 1, ε = 1e-4. The encoder's output before the projector is judged.
 
 use anchorhood::MethodSpec;
-use anchorhood::research::{Batch, Network, Result, Stream};
 use anchorhood::research::{
-    Chain, Head, Method, MethodConfig, MethodKind, MlpEnd, SIMCLR, ViewSettings,
+    Batch, Chain, Head, Method, MethodConfig, MethodKind, MlpEnd, Network, Result, SIMCLR, Stream,
+    ViewSettings,
 };
 
 const INVARIANCE: f64 = 25.0;

@@ -1,8 +1,6 @@
 //! Which device does a configuration mean?
 
-use anchorhood::Device;
-use anchorhood::MachineConfig;
-use anchorhood::open_device;
+use anchorhood::{Device, MachineConfig, open_device};
 
 use crate::terminal;
 use crate::terminal::failure::Failure;

@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::research::{Backbone, Weights};
-use anchorhood::research::{Checkpoint, Encoder, EncoderSource, FeatureSource, Normalisation};
+use anchorhood::research::{
+    Backbone, Checkpoint, Encoder, EncoderSource, FeatureSource, Normalisation, Weights,
+    model_file, paper_settings,
+};
 use anchorhood::{MachineConfig, RunConfig};
-use anchorhood::{model_file, paper_settings};
 use anchorhood_storage::OpenContainer;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};

@@ -14,11 +14,8 @@ pub mod token;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anchorhood::RunOptions;
-use anchorhood::research::Backbone;
-use anchorhood::research::FeatureSource;
-use anchorhood::{DeviceChoice, PrecisionChoice, Preset};
-use anchorhood::{METHODS, MethodSpec};
+use anchorhood::research::{Backbone, FeatureSource};
+use anchorhood::{DeviceChoice, METHODS, MethodSpec, PrecisionChoice, Preset, RunOptions};
 use anchorhood_data::dataset_names;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::Model;
-use anchorhood::{DeviceChoice, MachineConfig, PrecisionChoice};
+use anchorhood::{DeviceChoice, ExportOptions, MachineConfig, Model, PrecisionChoice};
 use clap::Args;
 
 use crate::args::precisions;
@@ -69,45 +68,7 @@ impl MachineArgs {
 
 /// A file to be written must not be there yet, unless that was said, and its folder must be.
 pub fn check_output(path: &Path, overwrite: bool) -> Result<(), Failure> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let why = if !folder.is_dir() {
-        format!("there is no folder {} to write it to", folder.display())
-    } else if path.file_name().is_none() || path.is_dir() {
-        "is a folder; give the name of a file".into()
-    } else if path.exists() && !path.is_file() {
-        // A rename would put a file in the place of a device or a pipe, for every program that uses
-        // it.
-        "is no file that could be replaced; choose another name".into()
-    } else if path.exists() && !overwrite {
-        "exists already; choose another name, or give --overwrite to replace it".into()
-    } else {
-        return Ok(());
-    };
-    Err(usage!("{}: {why}", path.display()))
-}
-
-/// Likewise for several files of one command, each of which needs a name of its own.
-pub fn check_outputs<P: AsRef<Path>>(
-    files: impl IntoIterator<Item = P>,
-    overwrite: bool,
-) -> Result<(), Failure> {
-    let mut seen = vec![];
-    for file in files {
-        let file = file.as_ref();
-        check_output(file, overwrite)?;
-        let whole = std::path::absolute(file).map_err(io(file))?;
-        if seen.contains(&whole) {
-            return Err(usage!(
-                "{}: two results cannot be one file; give each a name of its own",
-                file.display()
-            ));
-        }
-        seen.push(whole);
-    }
-    Ok(())
+    Ok(ExportOptions::check_files([path], overwrite)?)
 }
 
 /// What the system said about a file.

@@ -1,7 +1,7 @@
 //! A flag for every setting of a run, made from the settings' own declaration: name, help, what may
 //! be typed.
 
-use anchorhood::Settings;
+use anchorhood::research::Settings;
 use anchorhood::{SETTINGS, Setting};
 use anchorhood_train::{Flag, Kind};
 use clap::builder::{PossibleValuesParser, TypedValueParser};

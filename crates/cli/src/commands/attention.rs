@@ -2,12 +2,7 @@
 
 use std::path::PathBuf;
 
-use anchorhood::find_run;
-use anchorhood::open_images_of;
-use anchorhood::research::RunDir;
-use anchorhood::{DeviceChoice, MachineConfig};
-use anchorhood_engine::Error;
-use anchorhood_report::{AttentionOptions, ReportError, attention_strips, finished_rounds};
+use anchorhood::{DeviceChoice, Run, find_run};
 use anchorhood_storage::{AtomicFile, Disk, FileSystem};
 use clap::Parser;
 
@@ -46,46 +41,18 @@ pub struct AttentionArgs {
 }
 
 pub fn run(args: &AttentionArgs) -> Result<(), Failure> {
-    let run = find_run(&args.runs, &args.run)?;
-    let mut config = RunDir::config_of(&run)?;
-    config.machine = MachineConfig {
-        threads: args.threads,
-        device: args.device.unwrap_or(config.machine.device),
-        ..config.machine
-    };
+    let run = Run::open(find_run(&args.runs, &args.run)?)?;
+    let mut config = run.config().clone();
+    config.machine.threads = args.threads;
+    config.machine.device = args.device.unwrap_or(config.machine.device);
     config.check()?;
-    let rounds = finished_rounds(&run, &config);
-    if rounds.is_empty() {
-        return Err(usage!(
-            "{}: no round of this run is finished yet; each leaves a checkpoint at its end",
-            run.display()
-        ));
-    }
-    let data = open_images_of(&config, args.data.as_deref())?;
-    let n = data.train.pictures.len();
-    if let Some(i) = args.pictures.iter().find(|i| **i >= n) {
-        return Err(usage!(
-            "--pictures {i}: {} has the training pictures 0 to {}",
-            data.name,
-            n - 1
-        ));
-    }
-    let options = AttentionOptions {
-        pictures: &args.pictures,
-        layer: &args.layer,
-        temperature: config.discovery.temperature as f32,
-    };
     let device = device::open(&config.machine)?;
     let bar = Bar::new("looking", false);
-    let tell = |done| bar.at(done, rounds.len());
-    let strips = attention_strips(&device, &rounds, &config, &data, &options, &tell);
+    let (layer, data) = (Some(&*args.layer), args.data.as_deref());
+    let tell = |done, rounds| bar.at(done, rounds);
+    let strips = run.attention(&args.pictures, layer, data, &device, &tell);
     drop(bar);
-    let strips = strips.map_err(|e| match e {
-        ReportError::Engine(e @ Error::UnknownLayer { .. }) => {
-            usage!("--layer: {e}")
-        }
-        other => other.into(),
-    })?;
+    let strips = strips?;
     Disk.create_folders(&args.output).map_err(io(&args.output))?;
     for strip in strips {
         let path = args.output.join(format!("picture-{}.png", strip.picture));

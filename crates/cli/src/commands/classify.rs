@@ -2,19 +2,15 @@
 
 use std::path::PathBuf;
 
-use anchorhood::Device;
-use anchorhood::{Classifier, LabelledIndex};
-use anchorhood::{GivenLabels, PictureIndex};
-use anchorhood::{Guess, WrongLabel};
+use anchorhood::{Classifier, ExportOptions, GivenLabels, Guess, Index, LabelledIndex, WrongLabel};
 use anchorhood_report::Shown;
 use anchorhood_storage::AtomicFile;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
-use crate::args::model::{check_outputs, io};
-use crate::commands::folder_job::JobArgs;
+use crate::args::model::io;
+use crate::commands::indexed::{IndexedArgs, JobArgs};
 use crate::commands::listing::{Listed, csv_of, draw, print};
-use crate::commands::living_index::IndexedArgs;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
@@ -88,35 +84,35 @@ impl From<By> for Classifier {
 
 pub fn run(args: &ClassifyArgs) -> Result<(), Failure> {
     let files = [&args.output, &args.next_to, &args.next_sheet, &args.check_sheet];
-    check_outputs(files.into_iter().flatten(), args.overwrite)?;
+    ExportOptions::check_files(files.into_iter().flatten(), args.overwrite)?;
     let labels = args.labels.as_deref().map(GivenLabels::read).transpose()?;
     let index = open(args)?;
-    let labelled = &LabelledIndex::new(&index, labels.as_ref())?;
-    let device = args.pictures.device()?;
+    let labelled = &index.labelled(labels.as_ref())?;
     if args.check {
-        return check(args, &device, labelled);
+        return check(args, labelled);
     }
-    let guesses = labelled.classify(&device, args.by.into(), args.k as usize)?;
+    let guesses = labelled.classify(args.by.into(), args.k as usize)?;
     write_result(args, labelled, &guesses)?;
     sum_up(args, labelled, &guesses);
     tell_next(args, labelled, &guesses)
 }
 
 /// The index that was named, or that of the folders.
-fn open(args: &ClassifyArgs) -> Result<PictureIndex, Failure> {
-    let index = args.pictures.open(&args.job)?;
-    if args.job.layer.is_some() && args.job.layer != index.parts().layer {
+fn open(args: &ClassifyArgs) -> Result<Index, Failure> {
+    let index = args.pictures.open_on_device(&args.job)?;
+    let layer = index.parts().parts().layer.as_deref();
+    if args.job.layer.is_some() && args.job.layer.as_deref() != layer {
         return Err(usage!(
             "--layer: {} holds vectors of {}; leave --layer out, or make another index",
-            index.path().display(),
-            index.parts().layer.as_deref().unwrap_or("the last layer")
+            index.file().display(),
+            layer.unwrap_or("the last layer")
         ));
     }
     Ok(index)
 }
 
-fn check(args: &ClassifyArgs, device: &Device, labelled: &LabelledIndex) -> Result<(), Failure> {
-    let found = labelled.wrong_labels(device, args.k as usize)?;
+fn check(args: &ClassifyArgs, labelled: &LabelledIndex) -> Result<(), Failure> {
+    let found = labelled.wrong_labels(args.k as usize)?;
     tell_wrong(args, labelled, &found)?;
     if !args.job.quiet {
         let confident = found.iter().filter(|w| w.confident).count();

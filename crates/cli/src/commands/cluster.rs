@@ -2,19 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::Device;
-use anchorhood::PictureIndex;
-use anchorhood::{Cluster, GraphOptions};
-use anchorhood_index::curate::{graph_clusters, kmeans_clusters};
+use anchorhood::{Cluster, Clustering, GraphOptions, Index};
 use anchorhood_report::{Sheet, Shown};
 use anchorhood_storage::{AtomicFile, AtomicFolder, Disk, FileSystem, folder_of};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
 use crate::args::model::io;
-use crate::commands::folder_job::JobArgs;
+use crate::commands::indexed::{IndexedArgs, JobArgs, drawn};
 use crate::commands::listing::{csv_of, warn_of_gone};
-use crate::commands::living_index::IndexedArgs;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{either, grouped};
@@ -31,8 +27,8 @@ pub struct ClusterArgs {
     #[arg(short, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub k: u32,
     /// How clusters are found.
-    #[arg(long, value_enum, default_value_t = Clustering::Kmeans)]
-    pub method: Clustering,
+    #[arg(long, value_enum, default_value_t = By::Kmeans)]
+    pub method: By,
     /// Pictures are joined where they are at least so similar (graph).
     #[arg(long, default_value_t = 0.8, value_name = "SIMILARITY")]
     pub above: f32,
@@ -49,7 +45,7 @@ pub struct ClusterArgs {
 
 /// How clusters are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Clustering {
+pub enum By {
     /// k clusters around centres.
     Kmeans,
     /// Connected groups of mutual neighbours.
@@ -63,9 +59,18 @@ pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
             args.output.display()
         ));
     }
-    let index = args.pictures.open(&JobArgs::default())?;
-    let device = args.pictures.device()?;
-    let found = divide(args, &index, &device)?;
+    let index = args.pictures.open_on_device(&JobArgs::default())?;
+    let by = match args.method {
+        By::Kmeans => Clustering::KMeans { clusters: args.k as usize, seed: args.seed },
+        By::Graph => Clustering::Graph(GraphOptions { above: args.above, ..Default::default() }),
+    };
+    let bar = (args.method == By::Graph).then(|| Bar::new("comparing", false));
+    let found = match &bar {
+        Some(bar) => index.cluster(&by, &mut drawn(bar)),
+        None => index.cluster(&by, &mut |_| {}),
+    };
+    drop(bar);
+    let found = found?;
     if found.is_empty() {
         return Err(failed!(
             "no {} pictures are each other's neighbours at {} or above; lower --above",
@@ -78,31 +83,9 @@ pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     print(args, &index, &found)
 }
 
-fn divide(
-    args: &ClusterArgs,
-    index: &PictureIndex,
-    device: &Device,
-) -> Result<Vec<Cluster>, Failure> {
-    let (vectors, dim) = (index.vectors()?, index.parts().dim);
-    if args.method == Clustering::Kmeans {
-        let clusters = kmeans_clusters(device, vectors, dim, args.k as usize, args.seed);
-        return Ok(clusters?);
-    }
-    let options = GraphOptions { above: args.above, ..GraphOptions::default() };
-    let bar = Bar::new("comparing", false);
-    let progress = |done| bar.at(done, index.len());
-    let groups = graph_clusters(device, vectors, dim, &options, &progress);
-    drop(bar);
-    Ok(groups?)
-}
-
 /// Writes the folder aside and puts it in its place when it is whole; gives the pictures that are
 /// gone.
-fn write(
-    args: &ClusterArgs,
-    index: &PictureIndex,
-    groups: &[Cluster],
-) -> Result<Vec<String>, Failure> {
+fn write(args: &ClusterArgs, index: &Index, groups: &[Cluster]) -> Result<Vec<String>, Failure> {
     let made = Disk.create_folders(folder_of(&args.output));
     let folder = made.and_then(|()| AtomicFolder::create(&Disk, &args.output));
     let folder = folder.map_err(io(&args.output))?;
@@ -114,7 +97,7 @@ fn write(
 fn write_into(
     folder: &Path,
     args: &ClusterArgs,
-    index: &PictureIndex,
+    index: &Index,
     groups: &[Cluster],
 ) -> Result<Vec<String>, Failure> {
     let rows = (1..).zip(groups).flat_map(|(number, group)| {
@@ -132,7 +115,7 @@ fn write_into(
         let shown = group.iter().take(args.shown);
         let shown: Vec<Shown> = shown.map(|(i, s)| Shown::with_bar(*i, *s)).collect();
         let mut sheet = Sheet::new(96);
-        gone.extend(sheet.push_shown(index, &shown));
+        gone.extend(sheet.push_shown(index.parts(), &shown));
         sheet.save(&folder.join(sheet_name(number)))?;
         bar.at(number + 1, groups.len());
     }
@@ -143,7 +126,7 @@ fn sheet_name(number: usize) -> String {
     format!("cluster-{:03}.png", number + 1)
 }
 
-fn print(args: &ClusterArgs, index: &PictureIndex, groups: &[Cluster]) -> Result<(), Failure> {
+fn print(args: &ClusterArgs, index: &Index, groups: &[Cluster]) -> Result<(), Failure> {
     for (number, group) in groups.iter().enumerate() {
         let mean = group.iter().map(|(_, s)| f64::from(*s)).sum::<f64>() / group.len() as f64;
         let typical = index.name(group[0].0);

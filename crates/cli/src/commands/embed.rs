@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use anchorhood_export::{TableFormat, npy_names_file, save_folder_table};
-use anchorhood_index::{FolderJob, Journal, Shard};
-use anchorhood_storage::Disk;
+use anchorhood::FolderOptions;
+use anchorhood_export::{TableFormat, npy_names_file};
+use anchorhood_index::{Journal, Shard};
 use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, check_output};
 use crate::args::pictures::ModelFlag;
-use crate::commands::folder_job::{self, JobArgs, LabelsArgs};
+use crate::commands::indexed::{JobArgs, LabelsArgs, embed};
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{self, grouped};
 
@@ -65,16 +65,14 @@ pub fn run(args: &EmbedArgs) -> Result<(), Failure> {
     args.model.check_folders(&args.folders)?;
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
-    let job = FolderJob {
-        labels: args.labels.labels.into(),
-        content_sums: false,
+    let options = FolderOptions {
+        labels: args.labels.labels,
         shard: args.shard,
-        ..args.job.job(&model, &args.folders, &output, machine.thread_count())
+        ..args.job.options(machine.thread_count())
     };
-    let device = device::open(&machine)?;
-    let done = folder_job::run(&job, &device, args.job.quiet)?;
-    let (rows, dim) = (done.readable, done.dim);
-    save_folder_table(&Disk, format, &output, &model, done)?;
+    let (device, quiet) = (device::open(&machine)?, args.job.quiet);
+    let (rows, dim) =
+        embed(&args.folders, &model, &device, options, quiet, |folders| folders.table(&output))?;
     let beside = match format {
         TableFormat::Npy => format!("; their paths are in {}", npy_names_file(&output).display()),
         _ => String::new(),

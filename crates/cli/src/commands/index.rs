@@ -2,17 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::PictureIndex;
-use anchorhood_index::FolderJob;
+use anchorhood::FolderOptions;
 use clap::Parser;
 
 use crate::args::device;
 use crate::args::model::{MachineArgs, check_output};
 use crate::args::pictures::ModelFlag;
-use crate::commands::folder_job::{JobArgs, LabelsArgs};
-use crate::commands::living_index::{bring_up_to_date, told};
+use crate::commands::indexed::{JobArgs, LabelsArgs, embed, told};
 use crate::terminal::failure::Failure;
-use crate::terminal::output::grouped;
+use crate::terminal::output::{grouped, line};
 
 #[derive(Debug, Parser)]
 #[command(after_help = help!("index"))]
@@ -50,24 +48,26 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
     let output = args.output.clone();
     let output = output.unwrap_or_else(|| beside(&args.folders[0]));
     check_output(&output, true)?;
+    let updated = output.exists() && !args.overwrite;
     let model = args.model.load()?;
     let machine = args.machine.machine()?;
-    let job = FolderJob {
-        thumbnail: args.thumbnails.map(usize::from),
-        labels: args.labels.labels.into(),
-        ..args.job.job(&model, &args.folders, &output, machine.thread_count())
+    let options = FolderOptions {
+        thumbnails: args.thumbnails.map(usize::from),
+        labels: args.labels.labels,
+        overwrite: args.overwrite,
+        approximate: args.approximate,
+        ..args.job.options(machine.thread_count())
     };
-    let device = device::open(&machine)?;
-    let known = if output.exists() && !args.overwrite { Some(known(&output, &job)?) } else { None };
-    let updated = known.is_some();
-    let made = bring_up_to_date(&output, known, &job, &device, args.job.quiet, args.approximate);
-    let (index, changes) = made?;
-    crate::terminal::output::line(&format!(
+    let (device, quiet) = (device::open(&machine)?, args.job.quiet);
+    let index =
+        embed(&args.folders, &model, &device, options, quiet, |folders| folders.index(&output))?;
+    let changes = index.changes().filter(|_| updated);
+    line(&format!(
         "{}: {} pictures, vectors of {}{}{}",
         output.display(),
         grouped(index.len()),
-        index.parts().dim,
-        match &index.parts().lists {
+        index.dim(),
+        match &index.parts().parts().lists {
             Some((lists, recall)) => format!(
                 ", {} clusters; a search finds {:.1}% of the true ten nearest",
                 grouped(lists.len()),
@@ -75,19 +75,8 @@ pub fn run(args: &IndexArgs) -> Result<(), Failure> {
             ),
             None => String::new(),
         },
-        if updated { format!(": {}", told(&changes)) } else { String::new() }
+        changes.map_or(String::new(), |changes| format!(": {}", told(&changes)))
     ))
-}
-
-/// The index that is there, if this job can bring it up to date.
-fn known(path: &Path, job: &FolderJob) -> Result<PictureIndex, Failure> {
-    PictureIndex::to_bring_up_to_date(path, job).map_err(|why| {
-        usage!(
-            "{}: exists already, and {why}; choose another name with -o, or give --overwrite to \
-             replace it",
-            path.display()
-        )
-    })
 }
 
 /// `pictures.index` of `~/pictures`, in the current folder.

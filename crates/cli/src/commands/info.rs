@@ -2,11 +2,8 @@
 
 use std::fmt::Display;
 
-use anchorhood::Device;
-use anchorhood::VERSION;
-use anchorhood::research::BACKBONES;
-use anchorhood::research::Precision;
-use anchorhood::{Images, LoadOptions};
+use anchorhood::research::{BACKBONES, Precision};
+use anchorhood::{Device, Images, LoadOptions, VERSION};
 use anchorhood_data::ImageFormat;
 use anchorhood_distributed::{Launch, find_mpi};
 use anchorhood_engine::{Cuda, Library, find_nccl};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::PictureIndex;
+use anchorhood::Index;
 use anchorhood_report::{Sheet, Shown};
 use clap::Args;
 use serde_json::Value;
@@ -35,7 +35,7 @@ impl ListingArgs {
     }
 
     /// Draws the sheet where one is wanted, and writes a line for each picture.
-    pub fn show(&self, index: &PictureIndex, listed: &[Listed]) -> Result<(), Failure> {
+    pub fn show(&self, index: &Index, listed: &[Listed]) -> Result<(), Failure> {
         if let Some(path) = &self.sheet {
             draw(path, 112, index, listed.iter().map(|one| one.shown.clone()))?;
         }
@@ -76,11 +76,11 @@ pub fn csv_of<const N: usize>(
 pub fn draw(
     path: &Path,
     tile: usize,
-    index: &PictureIndex,
+    index: &Index,
     shown: impl Iterator<Item = Shown>,
 ) -> Result<(), Failure> {
     let mut sheet = Sheet::new(tile);
-    warn_of_gone(&sheet.push_shown(index, &shown.collect::<Vec<_>>()));
+    warn_of_gone(&sheet.push_shown(index.parts(), &shown.collect::<Vec<_>>()));
     Ok(sheet.save(path)?)
 }
 

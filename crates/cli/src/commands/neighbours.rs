@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::PictureIndex;
+use anchorhood::{Index, SearchResult};
 use anchorhood_data::{about_picture, name_of};
-use anchorhood_index::Embedder;
-use anchorhood_index::curate::Hit;
+use anchorhood_index::IndexedFolder;
 use anchorhood_report::{Sheet, Shown};
 use clap::Parser;
 use serde_json::json;
@@ -13,9 +12,8 @@ use serde_json::json;
 use crate::args::device;
 use crate::args::model::MachineArgs;
 use crate::args::pictures::{ModelFlag, queries};
-use crate::commands::folder_job::JobArgs;
+use crate::commands::indexed::{JobArgs, open_or_make};
 use crate::commands::listing::{ListingArgs, warn_of_gone};
-use crate::commands::living_index::{open_or_make, unknown_model};
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -52,8 +50,7 @@ pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
     args.listing.check()?;
     let (place, job) = (std::slice::from_ref(&args.index), JobArgs::default());
     let index = open_or_make(place, &args.model, &args.folder, &job, &args.machine)?;
-    let model = args.model.load_for(&index)?;
-    let model = model.ok_or_else(|| unknown_model(&index))?;
+    index.needed_model()?;
     let queries = queries(&args.queries)?;
     if args.k as usize > index.len() {
         eprintln!(
@@ -62,9 +59,8 @@ pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
             index.len()
         );
     }
-    let device = device::open(&args.machine.machine()?)?;
-    let mut embedder = model.embedder(&device, 1, index.parts().layer.as_deref())?;
-    let found = find_all(args, &index, &mut embedder, &queries)?;
+    let index = index.on(device::open(&args.machine.machine()?)?);
+    let found = find_all(args, &index, &queries)?;
     if let Some(path) = &args.listing.sheet {
         draw(&index, &found)?.save(path)?;
     }
@@ -81,15 +77,17 @@ pub fn run(args: &NeighboursArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A query, and the pictures most like it.
+type Found<'a> = (&'a Path, Vec<SearchResult>);
+
 /// The neighbours of each query. Of several, one that cannot be read is passed over.
 fn find_all<'a>(
     args: &NeighboursArgs,
-    index: &PictureIndex,
-    embedder: &mut Embedder,
+    index: &Index,
     queries: &'a [PathBuf],
-) -> Result<Vec<(&'a Path, Vec<Hit>)>, Failure> {
-    let mut found = vec![];
-    let mut failed = None;
+) -> Result<Vec<Found<'a>>, Failure> {
+    let (mut found, mut failed) = (vec![], None);
+    let mut embedder = index.embedder()?;
     for query in queries {
         let vector = match embedder.embed_file(query) {
             Ok(vector) => vector,
@@ -102,8 +100,8 @@ fn find_all<'a>(
             }
         };
         let hits = match args.exact {
-            true => index.nearest_exactly(&vector, args.k as usize)?,
-            false => index.nearest(&vector, args.k as usize)?,
+            true => index.search_all(&vector, args.k as usize)?,
+            false => index.search(&vector, args.k as usize)?,
         };
         found.push((query.as_path(), hits));
     }
@@ -114,28 +112,28 @@ fn find_all<'a>(
 }
 
 /// Each query framed, then its neighbours; of several, each in rows of its own.
-fn draw(index: &PictureIndex, found: &[(&Path, Vec<Hit>)]) -> Result<Sheet, Failure> {
+fn draw(index: &Index, found: &[Found]) -> Result<Sheet, Failure> {
     let mut sheet = Sheet::new(TILE);
     if let [_, (_, hits), ..] = found {
         sheet = sheet.with_columns(hits.len() + 1);
     }
     for (query, hits) in found {
         sheet.push_file(query, None, true);
-        let shown: Vec<_> = hits.iter().map(|h| Shown::with_bar(h.index, h.similarity)).collect();
-        warn_of_gone(&sheet.push_shown(index, &shown));
+        let shown: Vec<_> = hits.iter().map(|h| Shown::with_bar(h.number, h.similarity)).collect();
+        warn_of_gone(&sheet.push_shown(index.parts(), &shown));
     }
     Ok(sheet)
 }
 
-fn recall(args: &NeighboursArgs, index: &PictureIndex) -> f64 {
-    if args.exact { 1.0 } else { index.recall() }
+fn recall(args: &NeighboursArgs, index: &Index) -> f64 {
+    if args.exact { 1.0 } else { index.parts().recall() }
 }
 
 fn print(
     args: &NeighboursArgs,
-    index: &PictureIndex,
+    index: &Index,
     query: &Path,
-    hits: &[Hit],
+    hits: &[SearchResult],
     several: bool,
 ) -> Result<(), Failure> {
     if args.listing.json {
@@ -145,31 +143,25 @@ fn print(
         output::line(&format!("{}:", name_of(query.as_os_str())))?;
     }
     for hit in hits {
-        let gone = match about_picture(&index.picture(hit.index)).is_some() {
+        let gone = match about_picture(&hit.path).is_some() {
             true => "",
             false => "  (the picture is gone)",
         };
-        let name = index.name(hit.index);
-        output::line(&format!("{:.4}  {name}{gone}", hit.similarity))?;
+        output::line(&format!("{hit}{gone}"))?;
     }
     Ok(())
 }
 
 fn object(
     args: &NeighboursArgs,
-    index: &PictureIndex,
+    index: &Index,
     query: &Path,
-    hits: &[Hit],
+    hits: &[SearchResult],
 ) -> serde_json::Value {
-    let neighbour = |h: &Hit| {
-        json!({
-            "path": index.name(h.index),
-            "similarity": h.similarity,
-            "label": index.parts().classes[h.index],
-        })
-    };
-    let folders = index.folders();
-    let path = |f: &anchorhood_index::IndexedFolder| name_of(f.path.as_os_str());
+    let neighbour =
+        |h: &SearchResult| json!({ "path": h.name, "similarity": h.similarity, "label": h.label });
+    let folders = index.parts().folders();
+    let path = |f: &IndexedFolder| name_of(f.path.as_os_str());
     json!({
         "query": name_of(query.as_os_str()),
         "folder": match &folders[..] {

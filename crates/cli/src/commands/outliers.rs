@@ -1,17 +1,13 @@
 //! `anchorhood outliers`: pictures of an index that are unlike all others, and blurry, dark, bright
 //! and flat ones.
 
-use anchorhood::Device;
-use anchorhood::Event;
-use anchorhood::{Outlier, OutlierKind, outliers};
+use anchorhood::{Outlier, OutlierKind};
 use anchorhood_report::Shown;
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::commands::folder_job::JobArgs;
+use crate::commands::indexed::{IndexedArgs, JobArgs, drawn};
 use crate::commands::listing::{Listed, ListingArgs};
-use crate::commands::living_index::IndexedArgs;
-use crate::terminal;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 
@@ -62,18 +58,13 @@ impl By {
 
 pub fn run(args: &OutliersArgs) -> Result<(), Failure> {
     args.listing.check()?;
-    let index = args.pictures.open(&JobArgs::default())?;
-    let device = match args.by {
-        By::Unlike => args.pictures.device()?,
-        _ => Device::cpu(0), // nothing is computed there
+    let job = JobArgs::default();
+    let (what, index) = match args.by {
+        By::Unlike => ("comparing", args.pictures.open_on_device(&job)?),
+        _ => ("reading", args.pictures.open(&job)?), // nothing is computed
     };
-    let what = if args.by == By::Unlike { "comparing" } else { "reading" };
     let bar = Bar::new(what, false);
-    let mut tell = |event: &Event| match event {
-        Event::Loading { done, pictures } => bar.at(*done, *pictures),
-        other => terminal::tell(other),
-    };
-    let found = outliers(&index, &device, args.by.kind(args.k), &mut tell);
+    let found = index.outliers(args.by.kind(args.k), &mut drawn(&bar));
     drop(bar);
     let mut odd = found?;
     odd.truncate(args.n);

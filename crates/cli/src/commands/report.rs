@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use anchorhood::research::RunDir;
-use anchorhood::{find_run, open_device_again, open_images_of, write_run_report};
+use anchorhood::{Run, find_run};
 use clap::Parser;
 
 use crate::terminal;
@@ -28,16 +27,7 @@ pub struct ReportArgs {
 
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<(), Failure> {
-    let run = find_run(&args.runs, &args.run)?;
-    let config = RunDir::config_of(&run)?;
-    let opened = match open_images_of(&config, args.data.as_deref()) {
-        Err(error) if args.data.is_some() => return Err(error.into()),
-        opened => opened.map_err(|error| error.with_advice()),
-    };
-    if let Err(why) = &opened {
-        eprintln!("warning: no pictures can be shown, because {why}");
-    }
-    let open = || open_device_again(&config.machine, &mut terminal::tell);
-    let path = write_run_report(&run, &opened, &open, args.overwrite, &mut terminal::tell)?;
+    let run = Run::open(find_run(&args.runs, &args.run)?)?;
+    let path = run.write_report(args.data.as_deref(), args.overwrite, &mut terminal::tell)?;
     output::line(&path.display().to_string())
 }

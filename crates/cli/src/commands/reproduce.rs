@@ -1,13 +1,12 @@
 //! `anchorhood reproduce`: the paper's tables and figures, each by one command, ours beside the
 //! paper's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anchorhood::{DeviceChoice, MachineConfig, PrecisionChoice, Preset};
-use anchorhood_reproduce::{
-    Experiment, Lab, LabFolders, ReproduceError, Results, Scale, Told, experiments, find,
+use anchorhood::{
+    DeviceChoice, MachineConfig, PrecisionChoice, ReproduceOptions, Results, Scale, Told,
+    experiments, reproduce,
 };
-use anchorhood_storage::{Disk, FileSystem};
 use clap::Parser;
 
 use crate::args::{device, one_of, precisions};
@@ -62,39 +61,29 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     if args.list {
         return list();
     }
-    let wanted = find(args.name.as_deref().unwrap_or("all")).map_err(failure)?;
-    let machine = MachineConfig {
-        device: args.device,
-        precision: args.precision.unwrap_or_default(),
-        threads: args.threads,
-    };
-    let mut check = Preset::Quick.config("shapes");
-    check.machine = machine.clone();
-    check.check()?;
-    if let Some(folder) = args.data_folder.as_ref().filter(|f| !f.is_dir()) {
-        return Err(usage!("--data-folder {}: there is no such folder", folder.display()));
-    }
-    let place = LabFolders {
+    let wanted = experiments(args.name.as_deref().unwrap_or("all"))?;
+    let options = ReproduceOptions {
+        scale: args.scale,
+        seeds: args.seeds,
+        only: args.only.clone(),
         output: args.output.clone(),
         data: args.data_folder.clone(),
-        scale: args.scale,
+        machine: MachineConfig {
+            device: args.device,
+            precision: args.precision.unwrap_or_default(),
+            threads: args.threads,
+        },
     };
-    // Found out now, not after hours of training.
-    Disk.create_folders(&place.runs()).map_err(|e| {
-        let place = args.output.display();
-        failed!("{place}: cannot write there: {e}; give another folder with -o")
-    })?;
+    options.check()?;
     let stop = stop_when_interrupted(Some(SAVING))?;
     let style = if args.quiet { Style::Quiet } else { Style::Brief };
     let mut drawer = Drawer::new(style, stop.clone());
-    let device = device::open(&machine)?;
-    let seeds: Vec<u64> = (0..args.seeds).collect();
+    let device = device::open(&options.machine)?;
     let done = wanted.iter().try_for_each(|experiment| {
         let mut tell = |told: Told| show(&mut drawer, told);
-        let mut lab = Lab::new(&device, &place, &machine, &mut tell, &stop);
-        let results = lab.carry_out(experiment, &seeds, &args.only).map_err(failure);
+        let results = reproduce(experiment, &options, &device, &mut tell, &stop);
         drawer.clear();
-        publish(&place, experiment, &results?)
+        publish(&results?, &options.results(experiment))
     });
     drawer.finish();
     done
@@ -112,16 +101,14 @@ pub fn show(drawer: &mut Drawer, told: Told) {
 }
 
 fn list() -> Result<(), Failure> {
-    for e in experiments() {
+    for e in experiments("all")? {
         output::line(&format!("{:<11} {} ({})", e.name, e.title, e.place))?;
     }
     Ok(())
 }
 
-/// Writes the results and shows the table.
-fn publish(place: &LabFolders, experiment: &Experiment, results: &Results) -> Result<(), Failure> {
-    let folder = place.results(experiment.name);
-    results.write(experiment, &folder).map_err(failure)?;
+/// Shows the table, and where it is written.
+fn publish(results: &Results, folder: &Path) -> Result<(), Failure> {
     output::line(&format!(
         "{}: {} ({} scale)\n\n{}",
         results.paper,
@@ -136,15 +123,4 @@ fn publish(place: &LabFolders, experiment: &Experiment, results: &Results) -> Re
         output::line(&format!("smaller than the paper: {smaller}"))?;
     }
     output::line(&format!("written to {}\n", folder.join("results.md").display()))
-}
-
-/// What stopped several runs, as the shell sees it.
-pub fn failure(error: ReproduceError) -> Failure {
-    match error {
-        ReproduceError::Stopped => {
-            eprintln!("stopped and saved; the same command goes on");
-            Failure::interrupted()
-        }
-        error => anchorhood::Error::from(error).into(),
-    }
 }

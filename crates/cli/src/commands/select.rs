@@ -1,21 +1,16 @@
 //! `anchorhood select`: diverse pictures of an index, to be labelled first.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use anchorhood::Chosen;
-use anchorhood::PictureIndex;
-use anchorhood::folders_of;
-use anchorhood_index::curate::select;
+use anchorhood::{Chosen, Index};
 use anchorhood_report::Shown;
 use anchorhood_storage::read_text_at_most;
 use clap::Parser;
 use serde_json::json;
 
 use crate::args::model::io;
-use crate::commands::folder_job::JobArgs;
+use crate::commands::indexed::{IndexedArgs, JobArgs, drawn};
 use crate::commands::listing::{Listed, ListingArgs};
-use crate::commands::living_index::IndexedArgs;
 use crate::terminal::bar::Bar;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::grouped;
@@ -48,8 +43,7 @@ pub fn run(args: &SelectArgs) -> Result<(), Failure> {
     };
     let count = args.count as usize;
     let bar = Bar::new("choosing", false);
-    let mut tell = |done| bar.at(done, count);
-    let chosen = select(index.vectors()?, index.parts().dim, count, &already, &mut tell);
+    let chosen = index.select(count, &already, &mut drawn(&bar))?;
     drop(bar);
     let listed = |one: &Chosen| Listed {
         shown: Shown::with_bar(one.index, one.similarity),
@@ -61,38 +55,23 @@ pub fn run(args: &SelectArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The pictures that a list names.
-fn chosen_already(list: &Path, index: &PictureIndex) -> Result<Vec<usize>, Failure> {
+/// The pictures that a list names: lines, or the first column of a CSV file.
+fn chosen_already(list: &Path, index: &Index) -> Result<Vec<usize>, Failure> {
     let text = read_text_at_most(list, MOST_BYTES).map_err(io(list))?;
-    let numbers: HashMap<&str, usize> =
-        index.parts().names.iter().map(String::as_str).zip(0..).collect();
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
-    let (mut found, mut unknown) = (vec![], vec![]);
+    let mut names = vec![];
     for (line, record) in reader.records().enumerate() {
         let record = record.map_err(|e| usage!("{}: {e}", list.display()))?;
         let name = record.get(0).unwrap_or_default();
-        let plain = name.trim().trim_start_matches("./");
-        match numbers.get(name).or_else(|| numbers.get(plain)) {
-            Some(i) => found.push(*i),
-            None if plain.is_empty() || (line == 0 && plain == "path") => {}
-            None => unknown.push(plain.to_string()),
+        if !name.trim().is_empty() && (line, name.trim()) != (0, "path") {
+            names.push(name.to_string());
         }
     }
-    if unknown.is_empty() {
-        return Ok(found);
-    }
-    Err(usage!(
-        "--already {}: {} of its pictures are not in {} (the first is {}); give paths as \
-         `anchorhood select` prints them",
-        list.display(),
-        unknown.len(),
-        folders_of(index),
-        unknown[0]
-    ))
+    index.numbers(&names).map_err(|why| usage!("--already {}: {why}", list.display()))
 }
 
-fn sum_up(index: &PictureIndex, chosen: &[Chosen], already: usize, asked: usize) {
+fn sum_up(index: &Index, chosen: &[Chosen], already: usize, asked: usize) {
     if chosen.len() < asked {
         let all = grouped(index.len());
         eprintln!(

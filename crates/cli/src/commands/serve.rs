@@ -2,22 +2,16 @@
 
 use std::cell::RefCell;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anchorhood::Device;
-use anchorhood::LabelsChoice;
-use anchorhood::ServeOptions;
-use anchorhood::research::RunDir;
-use anchorhood::{checkpoint_of, find_run, open_images_of};
-use anchorhood_index::cached_index;
-use anchorhood_serve::{Collection, Hearers, ServedFolders, Stop};
+use anchorhood::{PageOptions, ServeOptions, open_device};
+use anchorhood_serve::{Hearers, Stop};
 use clap::Parser;
 
-use crate::args::device;
 use crate::args::model::MachineArgs;
-use crate::args::pictures::{ModelFlag, is_folder};
+use crate::args::pictures::ModelFlag;
 use crate::args::token::{TokenArgs, VARIABLE};
-use crate::commands::living_index;
+use crate::terminal;
 use crate::terminal::failure::Failure;
 use crate::terminal::output;
 
@@ -70,9 +64,17 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         largest_upload: usize::from(args.largest_upload) << 20,
         ..ServeOptions::default()
     };
-    let device = || device::open(&args.machine.machine()?);
-    args.machine.machine()?;
-    let collection = collection(args, &device)?;
+    let machine = args.machine.machine()?;
+    let device = || open_device(&machine, &mut terminal::tell);
+    let pages = PageOptions {
+        what: args.what.clone(),
+        model: args.model.model.clone(),
+        runs: args.model.runs.clone(),
+        data: args.data.clone(),
+        moved: args.folder.clone(),
+        threads: machine.thread_count(),
+    };
+    let collection = pages.open(&device, &mut terminal::tell)?;
     let stop = Stop::default();
     let told = stop.clone();
     ctrlc::set_handler(move || told.now()).map_err(|e| failed!("cannot listen for Ctrl-C: {e}"))?;
@@ -107,78 +109,4 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         collection.serve(&device()?, &options, stop, &hearers)?;
     }
     unread.into_inner().map_or(Ok(()), Err)
-}
-
-/// What is meant: an index, a run, or folders. Where a name is that of a run and of a folder, it is
-/// the run.
-fn collection(
-    args: &ServeArgs,
-    device: &dyn Fn() -> Result<Device, Failure>,
-) -> Result<Collection, Failure> {
-    let [one] = &args.what[..] else {
-        args.model.check_folders(&args.what)?;
-        return collection_of_folders(args, device);
-    };
-    let name = one.to_string_lossy();
-    if one.is_file() && !is_folder(one) {
-        return collection_of_index(args, one);
-    }
-    match find_run(&args.model.runs, &name) {
-        Ok(run) => {
-            if one.is_dir() && !one.join("config.toml").is_file() {
-                eprintln!(
-                    "note: `{name}` is taken as the run; ./{name} means the folder of this name"
-                );
-            }
-            collection_of_run(args, &run, device)
-        }
-        Err(_) if is_folder(one) => collection_of_folders(args, device),
-        Err(error) => Err(usage!("{name}: there is no such folder or index, and {error}")),
-    }
-}
-
-fn collection_of_folders(
-    args: &ServeArgs,
-    device: &dyn Fn() -> Result<Device, Failure>,
-) -> Result<Collection, Failure> {
-    if let Some(other) = args.what.iter().find(|word| !is_folder(word)) {
-        return Err(usage!(
-            "{}: is no folder of pictures; several words are folders",
-            other.display()
-        ));
-    }
-    let model = args.model.load()?;
-    let index = cached_index(&model, &args.what, None)?;
-    let name = |path: &PathBuf| {
-        let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
-        whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned()
-    };
-    let served = ServedFolders {
-        name: args.what.iter().map(name).collect::<Vec<_>>().join(", "),
-        folders: args.what.clone(),
-        labels: LabelsChoice::Auto.into(),
-        model,
-        index,
-        threads: args.machine.machine()?.thread_count(),
-    };
-    Ok(Collection::of_folders(&device()?, served)?)
-}
-
-fn collection_of_index(args: &ServeArgs, path: &Path) -> Result<Collection, Failure> {
-    let index = living_index::open(path, &[])?;
-    let model = args.model.load_for(&index)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.into_owned();
-    Ok(Collection::of_index(name, index, &args.folder, model)?)
-}
-
-fn collection_of_run(
-    args: &ServeArgs,
-    run: &Path,
-    device: &dyn Fn() -> Result<Device, Failure>,
-) -> Result<Collection, Failure> {
-    let config = RunDir::config_of(run)?;
-    checkpoint_of(run)?;
-    let data = open_images_of(&config, args.data.as_deref())?;
-    Ok(Collection::of_run(&device()?, run, data.train, &config)?)
 }

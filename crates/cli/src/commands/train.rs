@@ -3,11 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anchorhood::Model;
-use anchorhood::RunEnded;
-use anchorhood::Summary;
-use anchorhood::research::RunDir;
-use anchorhood::{Explained, Run, Trainer, find_run, latest_run};
+use anchorhood::research::{RunDir, RunEnded};
+use anchorhood::{Explained, Model, Run, Summary, Trainer, find_run, latest_run};
 use anchorhood_train::{embedding_path, refitted_path};
 use serde_json::json;
 

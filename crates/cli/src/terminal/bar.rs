@@ -113,11 +113,6 @@ impl Bar {
     pub fn say(&self, text: &str) {
         if self.bar.is_hidden() { eprintln!("{text}") } else { self.bar.println(printable(text)) }
     }
-
-    /// Seconds since it began.
-    pub fn seconds(&self) -> f64 {
-        self.started.elapsed().as_secs_f64()
-    }
 }
 
 impl Drop for Bar {

@@ -12,6 +12,9 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// The exit code of what was interrupted and saved.
+    pub const STOPPED: u8 = 130;
+
     /// Something that cannot be asked for.
     pub fn usage(message: impl Into<String>) -> Self {
         Failure { message: Some(message.into()), code: 2 }
@@ -24,7 +27,7 @@ impl Failure {
 
     /// A run that was interrupted and saved; all has been said.
     pub fn interrupted() -> Self {
-        Failure { message: None, code: 130 }
+        Failure { message: None, code: Failure::STOPPED }
     }
 
     /// Nobody reads stdout any more; there is nobody to tell.
@@ -45,6 +48,7 @@ where
         let error = Error::from(error);
         let code = match error.kind() {
             ErrorKind::Usage => 2,
+            ErrorKind::Stopped => Failure::STOPPED,
             _ => 1,
         };
         Failure { message: Some(error.with_advice()), code }

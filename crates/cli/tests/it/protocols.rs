@@ -1,8 +1,7 @@
 //! Linear classifiers, imported weights, untrained networks and attention, as a user asks for them.
 
 use anchorhood::Device;
-use anchorhood::research::NetworkOptions;
-use anchorhood::research::{Form, RESNET18, Weights};
+use anchorhood::research::{Form, NetworkOptions, RESNET18, Weights};
 use serde_json::Value;
 
 use crate::common::{Sandbox, names, trained};

@@ -5,8 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use anchorhood::research::Checkpoint;
-use anchorhood::research::Form;
+use anchorhood::research::{Checkpoint, Form};
 
 use crate::common::{self, Ran, Sandbox, files_below, trained, with_settings};
 use crate::folders::fill;

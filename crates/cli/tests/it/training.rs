@@ -2,8 +2,7 @@
 
 use std::fs;
 
-use anchorhood::{Event, SETTINGS, Setting};
-use anchorhood::{Images, Run, Trainer};
+use anchorhood::{Event, Images, Run, SETTINGS, Setting, Trainer};
 use anchorhood_report::read_metrics;
 use serde_json::Value;
 

@@ -38,12 +38,15 @@ from ._index import (
     Hit,
     Hits,
     Index,
+    Moves,
     Outlier,
     Outliers,
+    Restored,
     Selected,
     Server,
     WrongLabel,
     WrongLabels,
+    undo_moves,
 )
 from ._model import Features, Model, load
 from ._run import Run, evaluate, explain, settings, train
@@ -65,9 +68,11 @@ __all__ = [
     "Index",
     "InputError",
     "Model",
+    "Moves",
     "Outlier",
     "Outliers",
     "PictureError",
+    "Restored",
     "Run",
     "Selected",
     "Server",
@@ -80,4 +85,5 @@ __all__ = [
     "load",
     "settings",
     "train",
+    "undo_moves",
 ]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from . import _native, _pictures, _show
 from ._model import BATCH, Model, _count, bar_of_tqdm, load
-from .errors import AnchorhoodError, InputError
+from .errors import AnchorhoodWarning, InputError
 
 StrPath = str | os.PathLike[str]
 T = TypeVar("T")
@@ -84,11 +84,55 @@ class DuplicateGroup(NamedTuple):
     numbers: list[int]
 
 
+class Moves(NamedTuple):
+    """Files that were moved."""
+
+    #: Where each lay, and where it is now.
+    moved: list[tuple[Path, Path]]
+    #: Those that were left where they are, each with the reason.
+    left: list[tuple[Path, str]]
+    #: What `undo_moves` is given to put them back.
+    record: Path | None
+
+
+class Restored(NamedTuple):
+    """Files that were put back."""
+
+    #: How many were moved back.
+    moved: int
+    #: How many were in their place already.
+    there: int
+    #: Those that were not, each with the reason.
+    left: list[tuple[Path, str]]
+
+
+def undo_moves(record: StrPath, *, trust_record: bool = False) -> Restored:
+    """Puts back what `Duplicates.move_to` moved, by its record `undo.jsonl`. One that nothing shows to be yours moves nothing, unless
+    `trust_record` is said once you have looked at it."""
+    moved, there, left = _native.undo_moves(record, trust_record)
+    _warn_of_left(left, "not put back")
+    return Restored(moved, there, left)
+
+
+def _warn_of_left(left: list[tuple[Path, str]], what: str) -> None:
+    for path, why in left:
+        warnings.warn(f"{path}: {what}: {why}", AnchorhoodWarning, stacklevel=3)
+
+
 class Duplicates(_OnSheet[DuplicateGroup]):
     """Groups of pictures that are one, the largest first."""
 
     #: Bursts: photographs of one scene that are no copies of each other.
     bursts: list[list[Path]]
+    _native: _native.Duplicates
+
+    def move_to(self, folder: StrPath, *, dry_run: bool = False) -> Moves:
+        """Moves all but the kept picture of each group to a folder, made where there is none, with a record `undo.jsonl` of what was
+        moved, which `undo_moves` follows back. Nothing is deleted or overwritten; a file that changed since it was compared stays, with a
+        warning. `dry_run` only says what would be moved."""
+        moved, left = self._native.move_to(folder, dry_run)
+        _warn_of_left(left, "not moved")
+        return Moves(moved, left, None if dry_run or not moved else Path(folder) / "undo.jsonl")
 
     def _shown(self) -> list[_Shown]:
         shown: list[_Shown] = []
@@ -307,32 +351,13 @@ class Index:
         if not asked:
             raise InputError("an empty list of folders came; give at least one")
         opened = model if isinstance(model, Model) else load(model)
-        return cls._build(asked, path, opened, layer, batch, thumbnails, labels, overwrite, progress)
-
-    @classmethod
-    def _build(
-        cls,
-        folders: Sequence[StrPath],
-        path: StrPath | None,
-        model: Model,
-        layer: str | None,
-        batch: int,
-        thumbnails: int | None,
-        labels: bool,
-        overwrite: bool,
-        progress: bool,
-    ) -> Index:
         bar = _IndexBar() if progress else None
-        native, _, skipped = _native.Index.build(
-            folders, path, model._native, layer, _count(batch, "batch"), thumbnails, labels, overwrite, bar
+        native = _native.Index.build(
+            asked, path, opened._native, layer, _count(batch, "batch"), thumbnails, labels, overwrite, bar
         )
         if bar:
             bar.close()
-        for name, why in skipped[:5]:
-            warnings.warn(f"{name}: skipped: {why}", stacklevel=3)
-        if len(skipped) > 5:
-            warnings.warn(f"and {len(skipped) - 5} more pictures cannot be read", stacklevel=3)
-        return cls(native, model)
+        return cls(native, opened)
 
     @classmethod
     def load(
@@ -340,24 +365,19 @@ class Index:
     ) -> Index:
         """Opens an index. Its model is found where it was, unless another place is named; `moved` says where the pictures are now."""
         folders = _listed(moved)
-        if model is not None:
-            opened = model if isinstance(model, Model) else load(model)
-            return cls(_native.Index.load(path, folders, opened._native), opened, folders)
-        native = _native.Index.load(path, folders, None)
-        for word in dict.fromkeys(["base", native.made_by[0] or "base"]):
-            try:
-                opened = load(word)
-                return cls(native.with_model(opened._native), opened, folders)
-            except AnchorhoodError:
-                continue  # what needs the model says so
-        return cls(native, None, folders)
+        native = _native.Index.load(path, folders)
+        word = native.find_model() if model is None else model
+        if word is None:
+            return cls(native, None, folders)  # what needs the model says so
+        opened = word if isinstance(word, Model) else load(word)
+        return cls(native.with_model(opened._native), opened, folders)
 
     def add(self, folders: StrPath | Sequence[StrPath] = (), *, batch: int = BATCH, progress: bool = False) -> Index:
         """Takes more folders in, and what changed in its own; gives the index as it is then, which is also saved."""
         more = _listed(folders)
         model = self._needs_model()
         known = self._native
-        return self._build([*known.folders, *more], known.path, model, known.layer, batch, None, True, False, progress)
+        return Index.build([*known.folders, *more], known.path, model, layer=known.layer, batch=batch, progress=progress)
 
     # ---- what it is ----
 
@@ -468,11 +488,12 @@ class Index:
         found = Duplicates()
         found._index = self
         rules = [keep] if isinstance(keep, str) else list(keep)
-        groups, bursts = self._native.duplicates(other, above, nearest, rules, decisions)
-        for kept, why, others in groups:
+        native = self._native.duplicates(other, above, nearest, rules, decisions)
+        found._native = native
+        for kept, why, others in native.groups:
             copies = [(path(i), kind, score) for i, kind, score in others]
             found.append(DuplicateGroup(path(kept), why, copies, [kept, *(i for i, *_ in others)]))
-        found.bursts = [[path(i) for i in burst] for burst in bursts]
+        found.bursts = [[path(i) for i in burst] for burst in native.bursts]
         return found
 
     def not_duplicates(

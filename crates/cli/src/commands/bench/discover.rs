@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use anchorhood::machine_of;
-use anchorhood::research::{DiscoverBy, MemoryBank, Neighbourhoods};
+use anchorhood::research::{DiscoverBy, MemoryBank, Neighbourhoods, machine_of};
 use serde_json::json;
 
 use super::{median, step::random_rows};

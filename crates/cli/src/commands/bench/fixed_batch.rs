@@ -1,8 +1,9 @@
 //! One random batch, prepared once and handed out again and again.
 
 use anchorhood::Device;
-use anchorhood::research::{DeviceLoader, Epoch, LoadBatches, Result, Stream, TakeBatch};
-use anchorhood::research::{Draws, DrawsFor as Purpose};
+use anchorhood::research::{
+    DeviceLoader, Draws, DrawsFor as Purpose, Epoch, LoadBatches, Result, Stream, TakeBatch,
+};
 
 /// The batch, as a step finds it among so many items.
 pub struct FixedBatch {

@@ -4,11 +4,8 @@
 
 use std::time::Instant;
 
-use anchorhood::Device;
-use anchorhood::Pictures;
-use anchorhood::research::TrainingSet;
-use anchorhood::research::{Draws, DrawsFor as Stream};
-use anchorhood::{Position, Preset};
+use anchorhood::research::{Draws, DrawsFor as Stream, Position, TrainingSet};
+use anchorhood::{Device, Pictures, Preset};
 use anchorhood_engine::{PartTime, Profile};
 use anchorhood_train::Trainer;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! `anchorhood data`: get a data set, see whether it is whole, pack it.
 
 mod check;
-mod fetch;
+pub mod fetch;
 mod pack;
 
 use std::path::PathBuf;

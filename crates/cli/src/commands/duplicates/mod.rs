@@ -1,28 +1,21 @@
 //! `anchorhood duplicates`: pictures of an index that are the same, which of them to keep, and the
 //! others moved aside.
 
-mod decisions;
 mod moves;
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::Device;
-use anchorhood::PictureIndex;
-use anchorhood::folders_of;
-use anchorhood::{Duplicate, DuplicateGroup, DuplicateOptions, Duplicates, KeepRule};
-use anchorhood_index::curate::DuplicateStage;
-use anchorhood_index::{CopySearch, Decisions, would_set_aside};
+use anchorhood::{DuplicateGroup, DuplicateOptions, DuplicateSearch, Duplicates, Index, KeepRule};
+use anchorhood_index::CopySearch;
+use anchorhood_index::curate::{Duplicate, DuplicateStage};
 use anchorhood_report::{Sheet, Shown};
-use anchorhood_storage::Disk;
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
-use self::decisions::decisions;
-use self::moves::{known_key, move_others, put_back};
-use crate::commands::folder_job::JobArgs;
+use self::moves::{move_others, put_back};
+use crate::commands::indexed::{IndexedArgs, JobArgs};
 use crate::commands::listing::{ListingArgs, warn_of_gone};
-use crate::commands::living_index::IndexedArgs;
 use crate::terminal::bar::Bars;
 use crate::terminal::failure::Failure;
 use crate::terminal::output::{counted, either, grouped};
@@ -96,48 +89,26 @@ pub fn run(args: &DuplicatesArgs) -> Result<(), Failure> {
         )));
     }
     args.listing.check()?;
-    let index = args.pictures.open(&JobArgs::default())?;
+    let index = args.pictures.open_on_device(&JobArgs::default())?;
     let against = args.against.as_ref();
-    let against = against.map(|other| args.pictures.open_beside(&index, other));
-    let against = against.transpose()?;
-    let device = args.pictures.device()?;
-    let search = CopySearch::new(&index, against.as_ref())?;
+    let against = against.map(|other| args.pictures.open_beside(&index, other)).transpose()?;
+    let mut search = DuplicateSearch::new(&index, against.as_ref())?;
+    if let Some(file) = &args.decisions {
+        search = search.decisions(file);
+    }
     if let Some(folder) = &args.move_to {
-        // A folder that cannot be is refused before all is read.
-        would_set_aside(&Disk::shared(), &[], &search.folders(), folder, known_key()?.as_ref())?;
+        search.check_folder(folder)?; // one that cannot be is refused before all is read
     }
-    let decisions = decisions(args, &search)?;
-    let found = compare(args, &search, &decisions, &device)?;
-    if let Some(path) = &args.listing.sheet {
-        draw(path, &search, &found)?;
+    for pair in args.not.chunks_exact(2) {
+        let (path, new) = search.not_duplicates(&pair[0], &pair[1])?;
+        let already = if new { "" } else { " already" };
+        eprintln!(
+            "{} and {} are no duplicates: remembered{already} in {}",
+            pair[0],
+            pair[1],
+            path.display()
+        );
     }
-    for group in &found.groups {
-        let object = || as_json(&search, &found, group);
-        either(args.listing.json, object, || as_text(&search, &found, group))?;
-    }
-    for burst in found.bursts.iter().filter(|_| args.bursts) {
-        let names: Vec<String> = burst.iter().map(|i| search.name(*i)).collect();
-        let text = || format!("burst {}", names.join("\n      "));
-        either(args.listing.json, || json!({ "burst": names }), text)?;
-    }
-    sum_up(&index, against.as_ref(), &search, &found);
-    match &args.move_to {
-        Some(folder) => move_others(args, &search, &found, folder),
-        None => Ok(()),
-    }
-}
-
-fn rule() -> impl TypedValueParser<Value = KeepRule> {
-    let names = KeepRule::ALL.map(|rule| rule.to_string());
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<KeepRule>())
-}
-
-fn compare(
-    args: &DuplicatesArgs,
-    search: &CopySearch,
-    decisions: &Decisions,
-    device: &Device,
-) -> Result<Duplicates, Failure> {
     let usual = DuplicateOptions::default();
     let options = DuplicateOptions {
         above: args.above,
@@ -145,8 +116,31 @@ fn compare(
         ..usual
     };
     let bars = Bars::new(false);
-    let tell = |stage: DuplicateStage, done, total| bars.at(words(stage), done, total, "");
-    Ok(search.find(device, &options, decisions, &tell)?)
+    let found = search.find(&options, &|stage, done, total| bars.at(words(stage), done, total, ""));
+    drop(bars);
+    let (found, search) = (found?, search.images());
+    if let Some(path) = &args.listing.sheet {
+        draw(path, search, &found)?;
+    }
+    for group in &found.groups {
+        let object = || as_json(search, &found, group);
+        either(args.listing.json, object, || as_text(search, &found, group))?;
+    }
+    for burst in found.bursts.iter().filter(|_| args.bursts) {
+        let names: Vec<String> = burst.iter().map(|i| search.name(*i)).collect();
+        let text = || format!("burst {}", names.join("\n      "));
+        either(args.listing.json, || json!({ "burst": names }), text)?;
+    }
+    sum_up(&index, against.as_ref(), search, &found);
+    match &args.move_to {
+        Some(folder) => move_others(args, &found, folder),
+        None => Ok(()),
+    }
+}
+
+fn rule() -> impl TypedValueParser<Value = KeepRule> {
+    let names = KeepRule::ALL.map(|rule| rule.to_string());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<KeepRule>())
 }
 
 fn words(stage: DuplicateStage) -> &'static str {
@@ -229,12 +223,7 @@ fn draw(path: &Path, both: &CopySearch, found: &Duplicates) -> Result<(), Failur
     Ok(sheet.save(path)?)
 }
 
-fn sum_up(
-    index: &PictureIndex,
-    against: Option<&PictureIndex>,
-    both: &CopySearch,
-    found: &Duplicates,
-) {
+fn sum_up(index: &Index, against: Option<&Index>, both: &CopySearch, found: &Duplicates) {
     let names = both.other_names();
     if names > 0 {
         eprintln!(
@@ -263,7 +252,7 @@ fn sum_up(
             "of {} pictures that are among the {} of {}",
             grouped(index.len()),
             grouped(against.len()),
-            folders_of(against)
+            against.folders()
         ),
     };
     eprintln!(

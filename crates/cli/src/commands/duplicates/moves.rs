@@ -2,12 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::Duplicates;
+use anchorhood::{FoundDuplicates, undo_moves};
 use anchorhood_data::name_of;
-use anchorhood_index::{
-    CopySearch, RecordKey, SearchError, SetAside, UNDO_FILE, set_aside, undo, would_set_aside,
-};
-use anchorhood_storage::{Disk, data_folder};
+use anchorhood_index::{SearchError, SetAside, UNDO_FILE};
 use serde_json::json;
 
 use super::DuplicatesArgs;
@@ -18,17 +15,15 @@ use crate::terminal::output::{counted, either, grouped};
 /// Moves all but the kept one of each group into a folder, or says what would be moved.
 pub fn move_others(
     args: &DuplicatesArgs,
-    search: &CopySearch,
-    found: &Duplicates,
+    found: &FoundDuplicates,
     folder: &Path,
 ) -> Result<(), Failure> {
-    let (disk, sources) = (Disk::shared(), search.folders());
-    let images = search.to_move(&found.groups);
-    if images.is_empty() {
+    let total = found.copies();
+    if total == 0 {
         return Ok(());
     }
     if args.dry_run {
-        let would = would_set_aside(&disk, &images, &sources, folder, known_key()?.as_ref())?;
+        let would = found.would_move_to(folder)?;
         print_moves(&would.moved, args.listing.json)?;
         eprintln!(
             "{} pictures would be moved to {}; nothing was moved",
@@ -37,10 +32,8 @@ pub fn move_others(
         );
         return left_behind(&would);
     }
-    let key = RecordKey::of_user()?;
     let bar = Bar::new("moving", false);
-    let total = images.len();
-    let moved = set_aside(&disk, &images, &sources, folder, &key, &mut |done| bar.at(done, total));
+    let moved = found.move_with_progress(folder, &mut |done| bar.at(done, total));
     drop(bar);
     let moved = moved?;
     if !moved.moved.is_empty() {
@@ -52,15 +45,6 @@ pub fn move_others(
         );
     }
     left_behind(&moved)
-}
-
-/// The key by which a record would be signed, where it is there already; an error where there can
-/// be none.
-pub fn known_key() -> Result<Option<RecordKey>, Failure> {
-    match data_folder() {
-        Some(_) => Ok(RecordKey::of_user_if_there()?),
-        None => Ok(Some(RecordKey::of_user()?)),
-    }
 }
 
 fn print_moves(moves: &[(PathBuf, PathBuf)], json: bool) -> Result<(), Failure> {
@@ -88,9 +72,9 @@ fn left_behind(moved: &SetAside) -> Result<(), Failure> {
 
 /// Puts back what a record says was moved.
 pub fn put_back(record: &Path, trust: bool) -> Result<(), Failure> {
-    let key = RecordKey::of_user_if_there()?;
-    let done = undo(&Disk, record, key.as_ref(), trust);
-    if let Err(SearchError::UnconfirmedRecord { moves, .. }) = &done {
+    let done = undo_moves(record, trust);
+    let why = done.as_ref().err().and_then(|error| error.inner().downcast_ref());
+    if let Some(SearchError::UnconfirmedRecord { moves, .. }) = why {
         print_moves(moves, false)?;
     }
     let done = done?;

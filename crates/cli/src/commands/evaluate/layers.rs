@@ -2,11 +2,9 @@
 
 use anchorhood::open_images_of;
 use anchorhood::research::{
-    Encoder, EncoderSource, FeatureSource, LayerFigures, LayerOptions, LayerProgress,
-    LayerProtocol, judge_layers, labelled_for,
+    Encoder, EncoderSource, FeatureSource, Graph, LayerFigures, LayerOptions, LayerProgress,
+    LayerProtocol, LinearOptions, NodeId, Spread, judge_layers, labelled_for,
 };
-use anchorhood::research::{Graph, NodeId};
-use anchorhood::research::{LinearOptions, Spread};
 use clap::Args;
 use serde_json::{Value, json};
 

@@ -5,9 +5,8 @@ mod vectors;
 
 use std::path::{Path, PathBuf};
 
-use anchorhood::Model;
-use anchorhood::research::{EncoderSource, FeatureSource, TrainingSet, ValidateOn, judge};
-use anchorhood::{open_images_of, vote};
+use anchorhood::research::{EncoderSource, FeatureSource, TrainingSet, ValidateOn, judge, vote};
+use anchorhood::{Model, open_images_of};
 use anchorhood_index::onnx::is_onnx;
 use anchorhood_train::{embedding_path, model_path};
 use serde_json::json;

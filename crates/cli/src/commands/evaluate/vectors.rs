@@ -1,8 +1,8 @@
 //! `anchorhood evaluate` on a model without a run, as `base` and an ONNX file are: its vectors
 //! vote, with raw pixels beside them.
 
-use anchorhood::research::{FeatureSource, Labelled, TrainError};
-use anchorhood::{open_images_of, paper_settings, vote};
+use anchorhood::open_images_of;
+use anchorhood::research::{FeatureSource, Labelled, TrainError, paper_settings, vote};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use anchorhood::Model;
-use anchorhood::research::{Checkpoint, NetworkConfig};
-use anchorhood::research::{Graph, Role};
+use anchorhood::research::{Checkpoint, Graph, NetworkConfig, Role};
 use anchorhood_index::{Checked, KNOWN_MODELS, KnownModel};
 use anchorhood_storage::OpenContainer;
 use serde_json::{Map, Value, json};

@@ -1,8 +1,6 @@
 //! One file over HTTP: into `FILE.part`, from where a broken download goes on; under its own name
 //! only when its checksum is right.
 
-mod checksum;
-
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,9 +9,9 @@ use anchorhood_storage::{AppendFile, Disk, FileSystem, move_file};
 use ureq::Agent;
 use ureq::http::Response;
 
-pub use self::checksum::Checksum;
-use crate::terminal::bar::Bar;
-use crate::terminal::failure::Failure;
+use super::checksum::Checksum;
+use super::{FetchEvent, OnFetch};
+use crate::Error;
 
 /// Attempts in a row that bring nothing before it gives up.
 const ATTEMPTS: u32 = 5;
@@ -52,9 +50,9 @@ impl From<io::Error> for Trouble {
 
 impl Download<'_> {
     /// Gets the file, unless it is there.
-    pub fn run(&self) -> Result<(), Failure> {
+    pub fn run(&self, on_event: OnFetch) -> Result<(), Error> {
         if self.to.exists() {
-            return self.check_old();
+            return self.check_old(on_event);
         }
         let part = self.part();
         let failed = |e: io::Error| self.failed(&part, &e.to_string());
@@ -64,9 +62,13 @@ impl Download<'_> {
         }
         let had = file.length();
         if had > 0 {
-            eprintln!("{}: going on after {} MB", self.to.display(), had / 1_000_000);
+            on_event(FetchEvent::Note(format!(
+                "{}: going on after {} MB",
+                self.to.display(),
+                had / 1_000_000
+            )));
         }
-        if let Err(failure) = self.fill(&mut file) {
+        if let Err(failure) = self.fill(&mut file, on_event) {
             if file.length() == 0 {
                 let _ = Disk.remove(&part); // nothing to go on from
             }
@@ -75,14 +77,17 @@ impl Download<'_> {
         let mut sum = self.sum.of(&part).map_err(failed)?;
         if !self.sum.is(&sum) && had > 0 {
             // What was there before may have been of another file.
-            eprintln!("{}: the checksum is wrong; once more from the start", self.to.display());
+            on_event(FetchEvent::Note(format!(
+                "{}: the checksum is wrong; once more from the start",
+                self.to.display()
+            )));
             file.truncate(0).map_err(failed)?;
-            self.fill(&mut file)?;
+            self.fill(&mut file, on_event)?;
             sum = self.sum.of(&part).map_err(failed)?;
         }
         if !self.sum.is(&sum) {
             let _ = Disk.remove(&part); // of no use to anyone
-            return Err(Failure::failed(format!(
+            return Err(Error::failed(format!(
                 "{}: expected {}, found {sum}; what {} gave was thrown away",
                 self.to.display(),
                 self.sum,
@@ -102,11 +107,11 @@ impl Download<'_> {
         })
     }
 
-    fn check_old(&self) -> Result<(), Failure> {
+    fn check_old(&self, on_event: OnFetch) -> Result<(), Error> {
         let sum = self.sum.of(self.to);
         let sum = sum.map_err(|e| self.failed(self.to, &e.to_string()))?;
         if self.sum.is(&sum) {
-            eprintln!("{}: is there already", self.to.display());
+            on_event(FetchEvent::Note(format!("{}: is there already", self.to.display())));
             return Ok(());
         }
         let why = format!(
@@ -121,12 +126,12 @@ impl Download<'_> {
         self.to.with_file_name(format!("{name}.part"))
     }
 
-    fn failed(&self, path: &Path, why: &str) -> Failure {
-        Failure::failed(format!("{}: {why}", path.display()))
+    fn failed(&self, path: &Path, why: &str) -> Error {
+        Error::failed(format!("{}: {why}", path.display()))
     }
 
     /// Appends to the file until it is whole.
-    fn fill(&self, file: &mut AppendFile) -> Result<(), Failure> {
+    fn fill(&self, file: &mut AppendFile, on_event: OnFetch) -> Result<(), Error> {
         let agent: Agent = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_resolve(Some(PATIENCE))
@@ -137,15 +142,13 @@ impl Download<'_> {
             .build()
             .into();
         let name = self.to.file_name().unwrap_or_default().to_string_lossy();
-        let bar = Bar::of_bytes(&*name);
-        bar.goes_on_from(file.length() as usize);
         let (mut vain, mut pause) = (0, self.pause);
         loop {
             let before = file.length();
-            let why = match self.attempt(&agent, file, &bar) {
+            let why = match self.attempt(&agent, file, on_event) {
                 Ok(()) => return Ok(()),
                 Err(Trouble::Lasting(why)) => {
-                    return Err(Failure::failed(format!("{}: {why}", self.url)));
+                    return Err(Error::failed(format!("{}: {why}", self.url)));
                 }
                 Err(Trouble::Passing(why)) => why,
             };
@@ -154,20 +157,25 @@ impl Download<'_> {
             }
             vain += 1;
             if vain >= ATTEMPTS {
-                return Err(Failure::failed(format!(
+                return Err(Error::failed(format!(
                     "{}: {why}; gave up after {ATTEMPTS} attempts. Is this machine online? The same command goes on where \
                      it was; if that does not help, {}",
                     self.url, self.otherwise
                 )));
             }
-            bar.say(&format!("{name}: {why}; trying again"));
+            on_event(FetchEvent::Note(format!("{name}: {why}; trying again")));
             std::thread::sleep(pause);
             pause *= 2;
         }
     }
 
     /// Asks for what is missing, and takes what comes.
-    fn attempt(&self, agent: &Agent, file: &mut AppendFile, bar: &Bar) -> Result<(), Trouble> {
+    fn attempt(
+        &self,
+        agent: &Agent,
+        file: &mut AppendFile,
+        on_event: OnFetch,
+    ) -> Result<(), Trouble> {
         let mut have = file.length();
         let mut request = agent.get(self.url);
         if have > 0 {
@@ -202,10 +210,11 @@ impl Download<'_> {
             status => return Err(Trouble::Lasting(refusal(status, self.otherwise))),
         };
         let shown = total.unwrap_or(u64::from(self.megabytes) * 1_000_000);
+        let name = self.to.file_name().unwrap_or_default().to_string_lossy();
         let mut body = response.body_mut().as_reader();
         let mut buffer = vec![0; 1 << 16];
         loop {
-            bar.at(have as usize, shown.max(have) as usize);
+            on_event(FetchEvent::Bytes { what: &name, done: have, total: shown.max(have) });
             let n = match body.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(n) => n,
