@@ -54,8 +54,8 @@ impl Default for ExportOptions {
 }
 
 impl ExportOptions {
-    /// Files to be written must not be there yet, unless that was said (`overwrite`), each needs a name
-    /// of its own, and their folders must be there.
+    /// Files to be written must not be there yet, unless that was said (`overwrite`), each needs a
+    /// name of its own, and their folders must be there.
     pub fn check_files<P: AsRef<Path>>(
         files: impl IntoIterator<Item = P>,
         overwrite: bool,
@@ -169,7 +169,8 @@ fn how_to_load(of: &Exported, path: &str, library: &str) -> String {
     let name = network.architecture.name;
     if !name.starts_with("resnet") {
         return format!(
-            "{path}: the weights of {name}, by the layers' names; no other library has this network"
+            "{path}: the weights of {name}, by the layers' names; no other library has this \
+             network"
         );
     }
     if network.width != network.architecture.width {
@@ -191,7 +192,8 @@ fn how_to_load(of: &Exported, path: &str, library: &str) -> String {
     };
     let first = |stride| {
         format!(
-            "\n  model.conv1 = torch.nn.Conv2d(3, 64, 3, {stride}, 1, bias=False)\n  model.maxpool = torch.nn.Identity()"
+            "\n  model.conv1 = torch.nn.Conv2d(3, 64, 3, {stride}, 1, bias=False)\n  \
+             model.maxpool = torch.nn.Identity()"
         )
     };
     let stem = match stem(of) {
@@ -200,7 +202,8 @@ fn how_to_load(of: &Exported, path: &str, library: &str) -> String {
         Form::Large => String::new(),
     };
     format!(
-        "{path}: load it with\n  {make}{stem}\n  model.load_state_dict(safetensors.torch.load_file('{path}'))"
+        "{path}: load it with\n  {make}{stem}\n  \
+         model.load_state_dict(safetensors.torch.load_file('{path}'))"
     )
 }
 

@@ -2,6 +2,20 @@
 //! Discovery, and what one does with them. All that the command does is a call of this crate;
 //! [`research`] has what methods and data sets of one's own are made of.
 //!
+//! | command | call |
+//! |---|---|
+//! | `train`, `--resume`, `--explain` | [`Trainer`]; what it leaves is a [`Run`] |
+//! | `evaluate` | [`evaluate`] |
+//! | `report`, `attention` | [`Run::write_report`], [`Run::attention`] |
+//! | `index`, `embed` | [`FolderEmbedder::index`], [`FolderEmbedder::table`] |
+//! | `neighbours`, `cluster`, `select`, `outliers`, `classify` | an [`Index`]'s own |
+//! | `duplicates` | [`Index::duplicates`], or a [`DuplicateSearch`] |
+//! | `duplicates --move-to`, `--undo` | [`FoundDuplicates::move_to`], [`undo_moves`] |
+//! | `export` | [`export`] |
+//! | `compare`, `reproduce` | [`compare`], [`reproduce`] |
+//! | `serve` | [`PageOptions::open`] |
+//! | `data fetch`, `model fetch` | [`fetch_dataset`], [`fetch_model`] |
+//!
 //! # Train on your own images
 //!
 //! A folder, a published set, bytes in memory, or a function that makes them ([`Images`]). Labels
@@ -76,9 +90,6 @@
 //! # assert_eq!(index.search_file(&query, 1)?[0].path, query);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! [`Index`] also finds duplicates, clusters, odd images, few images that stand for all, and
-//! carries labels.
 //!
 //! Whole programs are in `examples/`: `cargo run --release -p anchorhood --example train_own_data`,
 //! then `load_and_embed` and `search`; `and` is the paper's method in one file, written on the

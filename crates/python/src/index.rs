@@ -9,6 +9,7 @@ use anchorhood::{
     LabelledIndex, LabelsChoice, OutlierKind, Picture, WrongLabel,
 };
 use anchorhood_report::{Sheet, Shown, Tile};
+use anchorhood_serve::Collection;
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -376,8 +377,14 @@ impl Index {
         port: u16,
         token: Option<String>,
     ) -> PyResult<Server> {
-        let (index, loaded) = (self.index.parts().clone(), self.loaded.clone());
-        Server::start(py, index, loaded, host, port, token)
+        let (index, loaded) = (self.index.clone(), self.loaded.clone());
+        let open = move || {
+            let name = index.file().file_name().unwrap_or_default().to_string_lossy();
+            let (model, parts) = (loaded.as_ref().map(|l| l.model.clone()), index.parts().clone());
+            let collection = Collection::of_index(name.into_owned(), parts, &[], model)?;
+            Ok((collection, loaded.as_ref().map(|loaded| loaded.device.clone())))
+        };
+        Server::start(py, open, host, port, token)
     }
 }
 

@@ -6,9 +6,11 @@
 //! need not wait for ([`work`]), and not after a [`fork`]; what goes wrong is an exception with the
 //! command line's sentence ([`errors`]).
 
+mod data;
 mod errors;
 mod fork;
 mod index;
+mod lab;
 mod lent;
 mod model;
 mod serve;
@@ -33,13 +35,20 @@ mod _native {
     use super::errors::InputError;
 
     #[pymodule_export]
+    use super::data::{data_check, data_pack, data_sets, fetch};
+    #[pymodule_export]
     use super::index::{Duplicates, Index, undo_moves};
+    #[pymodule_export]
+    use super::lab::{compare, experiments, reproduce};
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
-    use super::serve::Server;
+    use super::serve::{Server, serve_page};
     #[pymodule_export]
-    use super::train::{explain, run_config, run_events, run_model, run_summary, settings, train};
+    use super::train::{
+        explain, run_attention, run_config, run_events, run_model, run_report, run_summary,
+        settings, train,
+    };
 
     #[pymodule_export]
     const VERSION: &str = anchorhood::VERSION;

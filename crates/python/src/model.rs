@@ -310,7 +310,8 @@ impl Model {
     }
 }
 
-fn machine(device: &str, precision: &str, threads: usize) -> Result<MachineConfig, Error> {
+/// A device, what numbers a GPU computes with, and threads.
+pub fn machine(device: &str, precision: &str, threads: usize) -> Result<MachineConfig, Error> {
     let mut config = Preset::Quick.config("");
     config.set("machine.device", device)?;
     config.set("machine.precision", precision)?;

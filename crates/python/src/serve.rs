@@ -1,18 +1,19 @@
 //! A page to walk through an index, served on a thread while Python goes on.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anchorhood::{Error, PictureIndex, ServeOptions};
-use anchorhood_serve::{Collection, Hearers, ServeError, Stop};
+use anchorhood::{Device, Error, PageOptions, ServeOptions, open_device};
+use anchorhood_serve::{Collection, Hearers, Stop};
 use pyo3::prelude::*;
 
 use crate::errors::{InputError, WorkError, exception};
 use crate::fork;
-use crate::model::Loaded;
+use crate::model::machine;
 
 /// How long a server may take to listen: it opens an index, and puts a model on its device.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -32,8 +33,7 @@ impl Server {
     /// Begins to serve; listens when this returns.
     pub fn start(
         py: Python<'_>,
-        index: PictureIndex,
-        loaded: Option<Arc<Loaded>>,
+        open: impl FnOnce() -> Result<Opened, Error> + Send + 'static,
         host: &str,
         port: u16,
         token: Option<String>,
@@ -55,8 +55,8 @@ impl Server {
         let end = stop.clone();
         let thread = std::thread::Builder::new().name("anchorhood-serve".into());
         let thread = thread.spawn(move || {
-            if let Err(error) = serve(index, loaded, &options, end, &send) {
-                let _ = send.send(Err(error.into())); // it may have listened, and ended
+            if let Err(error) = serve(open, &options, end, &send) {
+                let _ = send.send(Err(error)); // it may have listened, and ended
             }
         });
         let thread =
@@ -71,27 +71,53 @@ fn listening(began: &Receiver<Began>) -> Began {
     began.recv_timeout(LONGEST).map_err(|_| late())?
 }
 
+/// What is served, and where its model runs, where there is one.
+pub type Opened = (Collection, Option<Device>);
+
 fn serve(
-    index: PictureIndex,
-    loaded: Option<Arc<Loaded>>,
+    open: impl FnOnce() -> Result<Opened, Error>,
     options: &ServeOptions,
     stop: Stop,
     began: &Sender<Began>,
-) -> Result<(), ServeError> {
-    let name = index.path().file_name().unwrap_or_default();
-    let name = name.to_string_lossy().into_owned();
-    let model = loaded.as_ref().map(|loaded| loaded.model.clone());
-    let collection = Collection::of_index(name, index, &[], model)?;
+) -> Result<(), Error> {
+    let (collection, device) = open()?;
     let hearers = Hearers {
         listening: &|address| {
             let _ = began.send(Ok(address)); // nobody may wait any more
         },
         warn: &|_| {},
     };
-    match loaded {
-        Some(loaded) => collection.serve(&loaded.device, options, stop, &hearers),
-        None => collection.serve_without_model(options, stop, &hearers),
-    }
+    Ok(match device {
+        Some(device) => collection.serve(&device, options, stop, &hearers)?,
+        None => collection.serve_without_model(options, stop, &hearers)?,
+    })
+}
+
+/// Serves folders, a run or an index until it is told to stop.
+#[pyfunction]
+#[pyo3(signature = (what, model, runs, data, moved, on, host, port, token))]
+pub fn serve_page(
+    py: Python<'_>,
+    what: Vec<PathBuf>,
+    model: Option<String>,
+    runs: PathBuf,
+    data: Option<String>,
+    moved: Vec<PathBuf>,
+    on: (String, String, usize),
+    host: &str,
+    port: u16,
+    token: Option<String>,
+) -> PyResult<Server> {
+    let machine = machine(&on.0, &on.1, on.2).map_err(exception)?;
+    let open = move || {
+        let threads = machine.thread_count();
+        let pages = PageOptions { what, model, runs, data, moved, threads };
+        let device = || open_device(&machine, &mut |_| {});
+        let collection = pages.open(&device, &mut |_| {})?;
+        let device = collection.has_model().then(device).transpose()?;
+        Ok((collection, device))
+    };
+    Server::start(py, open, host, port, token)
 }
 
 #[pymethods]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anchorhood::research::RunDir;
 use anchorhood::{
-    Dataset, Error, Event, Images, Labels, METHODS, Pictures, Preset, RunOptions, SETTINGS,
-    Setting, Split, Summary, Trainer, find_run,
+    Dataset, Error, Event, Images, Labels, METHODS, Pictures, Preset, Run, RunOptions, SETTINGS,
+    Setting, Split, Summary, Trainer, find_run, open_device,
 };
 use anchorhood_report::{curve_svg, read_metrics};
 use anchorhood_train::{Kind, embedding_path};
@@ -14,6 +14,8 @@ use numpy::{PyArray4, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::exception;
+use crate::model::machine;
+use crate::warn::Warnings;
 use crate::work::{compute, work};
 
 /// Pictures to train on, and a class for each where there are some.
@@ -30,9 +32,9 @@ pub struct Asked {
     config: Option<PathBuf>,
     /// Each by its name in config.toml, as it could be typed.
     settings: Vec<(String, String)>,
-    minutes: Option<f64>,
-    runs: PathBuf,
-    name: Option<String>,
+    pub minutes: Option<f64>,
+    pub runs: PathBuf,
+    pub name: Option<String>,
     /// A run's name or folder.
     resume: Option<PathBuf>,
 }
@@ -78,6 +80,24 @@ pub fn explain(
 }
 
 fn trainer<'a>(asked: Asked, own: Option<Dataset>) -> Result<Trainer<'a>, Error> {
+    let (runs, name, minutes) = (asked.runs.clone(), asked.name.clone(), asked.minutes);
+    let resumed = asked.resume.as_deref();
+    let resumed = resumed.map(|run| find_run(&runs, &run.to_string_lossy())).transpose()?;
+    let mut trainer = Trainer::with_options(asked_options(asked)?).runs(runs, name);
+    if let Some(minutes) = minutes {
+        trainer = trainer.minutes(minutes);
+    }
+    if let Some(run) = resumed {
+        trainer = trainer.resumed(run);
+    }
+    Ok(match own {
+        Some(own) => trainer.images(&Images::in_memory(own)),
+        None => trainer,
+    })
+}
+
+/// What is asked for, as the library takes it.
+pub fn asked_options(asked: Asked) -> Result<RunOptions, Error> {
     let mut options =
         RunOptions { data: asked.data, config: asked.config, ..RunOptions::default() };
     if let Some(name) = &asked.preset {
@@ -94,19 +114,7 @@ fn trainer<'a>(asked: Asked, own: Option<Dataset>) -> Result<Trainer<'a>, Error>
         setting.understands(text).map_err(wrong)?;
         options.settings.add(setting, text);
     }
-    let resumed = asked.resume.as_deref();
-    let resumed = resumed.map(|run| find_run(&asked.runs, &run.to_string_lossy())).transpose()?;
-    let mut trainer = Trainer::with_options(options).runs(asked.runs, asked.name);
-    if let Some(minutes) = asked.minutes {
-        trainer = trainer.minutes(minutes);
-    }
-    if let Some(run) = resumed {
-        trainer = trainer.resumed(run);
-    }
-    Ok(match own {
-        Some(own) => trainer.images(&Images::in_memory(own)),
-        None => trainer,
-    })
+    Ok(options)
 }
 
 /// What the caller calls a setting.
@@ -200,5 +208,44 @@ pub fn run_summary(py: Python<'_>, run: PathBuf) -> PyResult<(String, String)> {
         let verdict = summary.verdict().map(|verdict| verdict.to_string());
         let words = [Some(summary.table()), verdict].into_iter().flatten();
         Ok((curve_svg(&summary)?, words.collect::<Vec<_>>().join("\n\n")))
+    })
+}
+
+/// Writes the page about a run, and gives its file.
+#[pyfunction]
+pub fn run_report(
+    py: Python<'_>,
+    run: PathBuf,
+    data: Option<String>,
+    overwrite: bool,
+) -> PyResult<PathBuf> {
+    let (page, warnings) = compute(py, move |_| {
+        let mut warnings = Warnings::default();
+        let hear = &mut |event: &Event| warnings.hear(event);
+        Ok((Run::open(&run)?.write_report(data.as_deref(), overwrite, hear)?, warnings))
+    })?;
+    warnings.say(py)?;
+    Ok(page)
+}
+
+/// A strip for each of some training pictures: its number, a PNG file's bytes, what it shows.
+type Strips = Vec<(usize, Vec<u8>, String)>;
+
+/// Where a run's network looked in each round.
+#[pyfunction]
+pub fn run_attention(
+    py: Python<'_>,
+    run: PathBuf,
+    pictures: Vec<usize>,
+    layer: String,
+    data: Option<String>,
+    on: (String, String, usize),
+) -> PyResult<Strips> {
+    compute(py, move |_| {
+        let machine = machine(&on.0, &on.1, on.2)?;
+        let (run, device) = (Run::open(&run)?, open_device(&machine, &mut |_| {})?);
+        let (layer, data) = (Some(&*layer), data.as_deref());
+        let strips = run.attention(&pictures, layer, data, &device, &|_, _| {})?;
+        Ok(strips.into_iter().map(|s| (s.picture, s.png, s.sentence)).collect())
     })
 }

@@ -115,7 +115,8 @@ impl Download<'_> {
             return Ok(());
         }
         let why = format!(
-            "is there already, but its bytes add up to {sum} where they should have {}; move it away to fetch it again",
+            "is there already, but its bytes add up to {sum} where they should have {}; move it \
+             away to fetch it again",
             self.sum
         );
         Err(self.failed(self.to, &why))
@@ -158,8 +159,8 @@ impl Download<'_> {
             vain += 1;
             if vain >= ATTEMPTS {
                 return Err(Error::failed(format!(
-                    "{}: {why}; gave up after {ATTEMPTS} attempts. Is this machine online? The same command goes on where \
-                     it was; if that does not help, {}",
+                    "{}: {why}; gave up after {ATTEMPTS} attempts. Is this machine \
+                     online? The same command goes on where it was; if that does not help, {}",
                     self.url, self.otherwise
                 )));
             }

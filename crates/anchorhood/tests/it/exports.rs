@@ -77,7 +77,8 @@ fn the_library_shows_few_names() {
 
 #[test]
 fn names_are_counted() {
-    let text = "mod a;\npub mod b {\n    pub use c::D;\n}\nuse e::F;\npub use g::{\n    H, i as J,\n};\n\
+    let text = "mod a;\npub mod b {\n    pub use c::D;\n}\nuse e::F;\n\
+                pub use g::{\n    H, i as J,\n};\n\
                 pub use k::L;\npub fn m<T>() {}\npub type N<'a> = &'a ();\n// pub use o::P;\n";
     let found = shown(text);
     assert_eq!(Vec::from_iter(found.names), ["H", "J", "L", "N", "m"]);

@@ -46,10 +46,24 @@ from ._index import (
     Server,
     WrongLabel,
     WrongLabels,
+    serve,
     undo_moves,
 )
 from ._model import Features, Model, load
-from ._run import Run, evaluate, explain, settings, train
+from . import data
+from ._run import (
+    Comparison,
+    Results,
+    Run,
+    Strip,
+    compare,
+    evaluate,
+    experiments,
+    explain,
+    reproduce,
+    settings,
+    train,
+)
 
 __version__: str = _native.VERSION
 
@@ -58,6 +72,7 @@ __all__ = [
     "AnchorhoodWarning",
     "Cluster",
     "Clusters",
+    "Comparison",
     "DuplicateGroup",
     "Duplicates",
     "Features",
@@ -73,16 +88,23 @@ __all__ = [
     "Outliers",
     "PictureError",
     "Restored",
+    "Results",
     "Run",
     "Selected",
     "Server",
+    "Strip",
     "WorkError",
     "WrongLabel",
     "WrongLabels",
+    "compare",
+    "data",
     "errors",
     "evaluate",
+    "experiments",
     "explain",
     "load",
+    "reproduce",
+    "serve",
     "settings",
     "train",
     "undo_moves",

@@ -306,6 +306,30 @@ class Server:
         return f'{link}<iframe src="{self.url}" style="width: 100%; height: 40em; border: 1px solid #ddd"></iframe>'
 
 
+def serve(
+    what: StrPath | Sequence[StrPath],
+    port: int = 0,
+    *,
+    model: StrPath | None = None,
+    runs: StrPath = "runs",
+    data: str | None = None,
+    moved: StrPath | Sequence[StrPath] = (),
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    device: str = "auto",
+    precision: str = "f32",
+    threads: int = 0,
+) -> Server:
+    """A page to walk through folders of pictures, which are indexed while it is open, a run's name or folder, or an index, as `anchorhood serve`
+    has it; served by a thread while this process goes on. Port 0 is any that is free; an address that other machines can reach needs a
+    `token`. `data` says where a run's pictures are, `moved` where an index's, if they have moved."""
+    word = None if model is None else os.fspath(model)
+    native = _native.serve_page(
+        _listed(what), word, runs, data, _listed(moved), (device, precision, threads), host, port, token
+    )
+    return Server(native, token)
+
+
 class Index:
     """The vectors of folders of pictures, in one file, ready to be asked. `Index.build` makes one, `Index.load` opens it.
 

@@ -19,6 +19,7 @@ from . import _native, _pictures, _show
 from .errors import InputError, PictureError
 
 Vectors = npt.NDArray[np.float32]
+StrPath = str | os.PathLike[str]
 
 #: Pictures at a time where nobody says how many.
 BATCH = 128
@@ -229,7 +230,34 @@ class Model:
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Writes it as an ONNX file: `pixels` N×3×size×size in floats, normalised by `mean` and `std`; out comes `embedding`."""
-        self._native.save_onnx(path)
+        self.export(onnx=path, overwrite=True)
+
+    def export(
+        self,
+        *,
+        onnx: StrPath | None = None,
+        safetensors: StrPath | None = None,
+        timm: StrPath | None = None,
+        bf16: StrPath | None = None,
+        size: int | None = None,
+        whiten_on: StrPath | None = None,
+        whiten: float = 0.5,
+        overwrite: bool = False,
+    ) -> list[str]:
+        """Writes it for other programs, as `anchorhood export` does, and says how each file is loaded: an `onnx` file, the weights with
+        torchvision's names (`safetensors`), a folder as `timm` loads it (ResNets of the published width), or the model alone for this
+        program, its numbers as `bf16`. `size` gives it pictures of so many pixels a side; `whiten_on` whitens it by pictures of a folder,
+        by the power `whiten`.
+
+        >>> import tempfile
+        >>> place = os.path.join(tempfile.mkdtemp(), "small.safetensors")
+        >>> said = load("base").export(bf16=place)
+        >>> load(place).dim
+        256
+        """
+        if not (onnx or safetensors or timm or bf16):
+            raise InputError("export: give at least one of onnx, safetensors, timm and bf16")
+        return self._native.export(onnx, safetensors, timm, bf16, size, whiten_on, whiten, overwrite)
 
     def state_dict(self) -> dict[str, Any]:
         """Its weights by torchvision's names, as `load_state_dict` takes them: torch's tensors, or arrays where there is no torch.

@@ -308,12 +308,22 @@ class Run:
         """Its curve, shown inline."""
         return _show.Drawing(_native.run_summary(self.path)[0])
 
-    def report(self) -> _show.Page:
-        """The page about it, shown inline; it is written when a run ends."""
+    def report(self, *, data: StrPath | None = None, overwrite: bool = False) -> _show.Page:
+        """The page about it, shown inline. It is written when a run ends; before that, or with `overwrite`, it is written now, with the
+        pictures from `data` where they have moved."""
         page = self.path / "report.html"
-        if not page.is_file():
-            raise InputError(f"{page}: is not written yet; a run gets its report when it ends, or by `anchorhood report {self.path}`")
+        if overwrite or data is not None or not page.is_file():
+            page = _native.run_report(self.path, None if data is None else os.fspath(data), overwrite)
         return _show.Page(page)
+
+    def attention(
+        self, pictures: Sequence[int], layer: str = "conv5", *, data: StrPath | None = None, device: str = "auto", threads: int = 0
+    ) -> list[Strip]:
+        """Where its network looked in each round, as a strip for each of some training pictures, by their numbers from 0; `data` says
+        where the pictures are, if they have moved."""
+        place = None if data is None else os.fspath(data)
+        strips = _native.run_attention(self.path, list(pictures), layer, place, (device, "f32", threads))
+        return [Strip(*strip) for strip in strips]
 
     def model(self, **machine: Any) -> Model:
         """Its model; `machine` is as for `load`."""
@@ -334,6 +344,119 @@ class Run:
         curve, words = _native.run_summary(self.path)
         verdict = words.split("\n\n")[-1] if "\n\n" in words else ""
         return _show.line(repr(self)[1:-1]) + curve + _show.line(verdict)
+
+
+class Strip:
+    """A training picture, and where a network looked at it in each round; shown in a notebook it is the picture."""
+
+    def __init__(self, number: int, png: bytes, about: str) -> None:
+        #: Its number among the training pictures.
+        self.number = number
+        #: The bytes of a PNG file.
+        self.png = png
+        #: What it shows.
+        self.about = about
+
+    def save(self, path: StrPath) -> None:
+        """Writes it as a PNG file."""
+        _native.write_file(path, self.png)
+
+    def __repr__(self) -> str:
+        return f"<anchorhood.Strip {self.about}>"
+
+    def _repr_html_(self) -> str:
+        return _show.line(self.about) + _show.image(self.png, self.about)
+
+
+class Comparison(dict[str, Any]):
+    """What came of a comparison: `allowance`, `methods` (the best first) and `runs`."""
+
+    #: The table, as it is printed.
+    table: str
+    #: Where the runs and comparison.md are.
+    path: Path
+
+    def __str__(self) -> str:
+        return self.table
+
+
+def compare(
+    methods: Sequence[str],
+    data: StrPath | None = None,
+    callbacks: Callback | Sequence[Callback] = (),
+    *,
+    minutes: float | None = None,
+    view_epochs: int | None = None,
+    seeds: Sequence[int] = (),
+    name: str | None = None,
+    runs: StrPath = "runs",
+    preset: str | None = None,
+    config: StrPath | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Trains several methods, each for as many `minutes` or `view_epochs` as the others, and puts them side by side, as `anchorhood compare`
+    does. What is finished is read, what was interrupted goes on. `seeds` repeats each; all else is as for `train`.
+
+    >>> import tempfile
+    >>> tiny = dict(shapes_train=48, shapes_test=16, size=16, width=2, batch=16, rounds=0)
+    >>> found = compare(["and", "simclr"], "shapes", view_epochs=2, runs=tempfile.mkdtemp(), **tiny)
+    >>> sorted(line["method"] for line in found["methods"])
+    ['and', 'simclr']
+    """
+    if data is not None and not _pictures.is_path(data):
+        raise InputError("compare: give a folder or the name of a data set, so that the runs find it again")
+    asked, _ = _asked(data, None, None, None, name, runs, preset, config, minutes, None, settings)
+    hear = _Hearers([callbacks] if callable(callbacks) else callbacks, False)
+    found, table, path = _native.compare(asked, list(methods), view_epochs, list(seeds), hear)
+    comparison = Comparison(json.loads(found))
+    comparison.table, comparison.path = table, path
+    return comparison
+
+
+def experiments() -> dict[str, str]:
+    """The paper's tables and figures that `reproduce` knows, each with what it asks and where it is in the paper.
+
+    >>> experiments()["table5"].endswith("(Table 5)")
+    True
+    """
+    return {name: f"{title} ({place})" for name, title, place in _native.experiments()}
+
+
+class Results(dict[str, Any]):
+    """What came of an experiment of the paper, ours beside the paper's: `cells`, `runs` and the evidence."""
+
+    #: The table, as it is printed.
+    table: str
+    #: Where results.md, results.json and the plots are.
+    path: Path
+
+    def __str__(self) -> str:
+        return self.table
+
+
+def reproduce(
+    name: str,
+    callbacks: Callback | Sequence[Callback] = (),
+    *,
+    scale: str = "short",
+    seeds: int = 1,
+    only: Sequence[str] = (),
+    output: StrPath = "reproduced",
+    data_folder: StrPath | None = None,
+    device: str = "auto",
+    precision: str = "bf16",
+    threads: int = 0,
+) -> list[Results]:
+    """Carries out an experiment of the paper, or `all`, as `anchorhood reproduce` does. `scale` is `smoke` (a minute on a CPU, on drawn shapes),
+    `short` or `paper`; `only` names rows. What is finished is read, what was interrupted goes on."""
+    hear = _Hearers([callbacks] if callable(callbacks) else callbacks, False)
+    on = (device, precision, threads)
+    all_results = []
+    for found, table, path in _native.reproduce(name, scale, seeds, list(only), output, data_folder, on, hear):
+        results = Results(json.loads(found))
+        results.table, results.path = table, path
+        all_results.append(results)
+    return all_results
 
 
 def _frame(rows: list[dict[str, Any]]) -> Any:
