@@ -503,13 +503,13 @@ impl Duplicates {
     }
 }
 
-/// Puts back what was moved: how many were, how many were there already, and those that were left.
+/// How many files were put back, how many were there already, and those that were left, each with
+/// the reason.
+type Restored = (usize, usize, Vec<(PathBuf, String)>);
+
+/// Puts back what was moved.
 #[pyfunction]
-pub fn undo_moves(
-    py: Python<'_>,
-    record: PathBuf,
-    trust: bool,
-) -> PyResult<(usize, usize, Vec<(PathBuf, String)>)> {
+pub fn undo_moves(py: Python<'_>, record: PathBuf, trust: bool) -> PyResult<Restored> {
     compute(py, move |_| {
         let done = anchorhood::undo_moves(&record, trust)?;
         Ok((done.moved, done.there, done.left))

@@ -87,10 +87,11 @@ fn serve(
         },
         warn: &|_| {},
     };
-    Ok(match device {
+    match device {
         Some(device) => collection.serve(&device, options, stop, &hearers)?,
         None => collection.serve_without_model(options, stop, &hearers)?,
-    })
+    }
+    Ok(())
 }
 
 /// Serves folders, a run or an index until it is told to stop.

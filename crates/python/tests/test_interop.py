@@ -223,7 +223,7 @@ def test_the_package_is_typed(tmp_path):
 
 def test_the_compiled_part_is_what_its_stub_says(tmp_path):
     needs("mypy")
-    (tmp_path / "not_declared").write_text("\n".join(f"anchorhood._native.{name}" for name in ("Asked", "Own", "Pixels", "StrPath", "Vectors", "__all__")))
+    (tmp_path / "not_declared").write_text("\n".join(f"anchorhood._native.{name}" for name in ("Asked", "On", "Own", "Pixels", "StrPath", "Vectors", "__all__")))
     words = ["--allowlist", "not_declared", "anchorhood._native"]
     done = subprocess.run([sys.executable, "-m", "mypy.stubtest", *words], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout

@@ -130,9 +130,14 @@ class Duplicates(_OnSheet[DuplicateGroup]):
         """Moves all but the kept picture of each group to a folder, made where there is none, with a record `undo.jsonl` of what was
         moved, which `undo_moves` follows back. Nothing is deleted or overwritten; a file that changed since it was compared stays, with a
         warning. `dry_run` only says what would be moved."""
+        if "_native" not in self.__dict__:
+            raise InputError("these groups were pickled, and their files are not known any more; find them again with Index.duplicates()")
         moved, left = self._native.move_to(folder, dry_run)
         _warn_of_left(left, "not moved")
         return Moves(moved, left, None if dry_run or not moved else Path(folder) / "undo.jsonl")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_native"}
 
     def _shown(self) -> list[_Shown]:
         shown: list[_Shown] = []
