@@ -130,8 +130,8 @@ fn refitted(
     let Some(folder) = &options.whiten_on else {
         return Ok(model);
     };
-    let found = find_pictures(folder, LabelChoice::None)?;
-    let files = Whitening::sample(found.files.len()).map(|i| found.files[i].path.clone());
+    let found = find_pictures(folder, LabelChoice::None)?.files();
+    let files = Whitening::sample(found.len()).map(|i| found[i].path.clone());
     let files = files.collect();
     let features = refit::features_of_files(&model, files, &open()?, options.threads)?;
     Ok(model.whitened(&features, options.whiten)?)
