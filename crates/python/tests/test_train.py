@@ -72,7 +72,7 @@ def test_settings_are_explained(tmp_path):
     assert explained["training.epochs"] == ("3", "asked for")
     assert explained["training.batch"] == ("32", "preset quick")
     photos = np.random.default_rng(0).integers(0, 256, (64, 16, 16, 3), np.uint8)
-    assert anchorhood.explain(photos, minutes=0.1, width=2)["training.epochs"][1] == "time"
+    assert anchorhood.explain(photos, minutes=1, width=2)["training.epochs"][1] == "time"
     for wrong in ({"epochs": 3, "minutes": 1}, {"minutes": -1}, {"epochs": "many"}, {"preset": "fast"}):
         with pytest.raises(anchorhood.InputError):
             anchorhood.explain("shapes", **wrong)
