@@ -4,12 +4,15 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::{Ran, Sandbox};
 use crate::folders;
 
-/// What is done to the length of a training that the page does not say.
+/// The length of a training that the page does not say.
 const SHORT: &str = "--epochs 1";
+/// The images of a comparison.
+const FEW: &str = "--shapes-train 600 --shapes-test 50";
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
@@ -43,7 +46,7 @@ fn commands(page: &str) -> Vec<String> {
 fn world() -> Sandbox {
     let sandbox = Sandbox::new();
     for folder in ["photos/cat", "photos/dog", "scans", "more"] {
-        folders::fill(&sandbox.path(folder), 60);
+        folders::fill(&sandbox.path(folder), 26);
     }
     for (n, folder) in ["photos/cat", "photos/dog", "scans"].into_iter().enumerate() {
         folders::picture(100 + n as u32).save(sandbox.path(folder).join("own.png")).unwrap();
@@ -102,9 +105,12 @@ fn run_all(page: &Path) -> (usize, Vec<String>) {
             serves(&world, line);
         } else {
             let says = ["--epochs", "--minutes", "--explain", "--resume", "--config"];
-            let open =
-                line.starts_with("anchorhood train") && !says.iter().any(|s| line.contains(s));
-            let line = if open { format!("{line} {SHORT}") } else { line.to_string() };
+            let open = !says.iter().any(|s| line.contains(s));
+            let line = match line.split(' ').nth(1) {
+                Some("train") if open => format!("{line} {SHORT}"),
+                Some("compare") => format!("{line} {FEW}"),
+                _ => line.to_string(),
+            };
             let ran = Ran::of(&mut shell(&world, &line));
             if ran.code != Some(0) {
                 failed.push(format!("{}: {line}\n{}", page.display(), ran.stderr));
@@ -127,7 +133,16 @@ fn commands_of_the_tutorial_run() {
 #[ignore = "long: trainings and servers, a command after the other"]
 fn commands_of_the_how_to_pages_run() {
     let pages = std::fs::read_dir(docs().join("how-to")).unwrap();
-    let all: Vec<_> = pages.map(|page| run_all(&page.unwrap().path())).collect();
+    let pages: Vec<PathBuf> = pages.map(|page| page.unwrap().path()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mine = std::iter::from_fn(|| pages.get(next.fetch_add(1, Ordering::Relaxed)));
+        mine.map(|page| run_all(page)).collect::<Vec<_>>()
+    };
+    let all = std::thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        workers.map(|w| w.join().unwrap()).concat()
+    });
     let ran: usize = all.iter().map(|(ran, _)| ran).sum();
     let failed: Vec<String> = all.into_iter().flat_map(|(_, failed)| failed).collect();
     assert!(ran > 40 && failed.is_empty(), "{ran} commands\n{}", failed.join("\n"));
